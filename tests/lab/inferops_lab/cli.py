@@ -1,0 +1,80 @@
+"""The command line of the lab: up, down, list, exec, ssh, inventory."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from pathlib import Path
+
+from _core.errors import InferopsError
+
+from . import hosts, machine
+from .places import cache
+
+
+def build_parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="lab", description=__doc__)
+    commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
+
+    up = commands.add_parser("up", help="start fresh hosts")
+    up.add_argument("names", nargs="+", metavar="NAME")
+    up.add_argument("--suite", default="bookworm", help="Debian release of the host (default: %(default)s)")
+    up.add_argument("--publish", action="append", default=[], metavar="127.0.0.1:PORT:PORT")
+    up.add_argument("--mount", action="append", default=[], metavar="SOURCE:TARGET[:ro]")
+    up.add_argument("--group", default="sglang", help="group in the inventory (default: %(default)s)")
+    up.add_argument("--inventory", type=Path, help="where the inventory goes (default: inventories/NAME[-NAME…].json in the cache)")
+    up.set_defaults(run=_up)
+
+    down = commands.add_parser("down", help="remove hosts")
+    down.add_argument("names", nargs="*", metavar="NAME")
+    down.add_argument("--all", action="store_true", help="every host of the lab")
+    down.set_defaults(run=_down)
+
+    listing = commands.add_parser("list", help="running hosts with their addresses")
+    listing.set_defaults(run=_list)
+
+    execute = commands.add_parser("exec", help="run a command in a host, with its output and status")
+    execute.add_argument("name", metavar="NAME")
+    execute.add_argument("argv", nargs=argparse.REMAINDER, metavar="COMMAND")
+    execute.set_defaults(run=_exec)
+    return parser
+
+
+def _up(args: argparse.Namespace) -> int:
+    machine.prepare()
+    for name in args.names:
+        hosts.up(name, suite=args.suite, publish=args.publish, mounts=args.mount)
+    path = args.inventory or cache("inventories", "-".join(args.names) + ".json")
+    hosts.write_inventory(path, args.names, group=args.group)
+    print(path)
+    return 0
+
+
+def _down(args: argparse.Namespace) -> int:
+    hosts.down(hosts.running() if args.all else args.names)
+    return 0
+
+
+def _list(_: argparse.Namespace) -> int:
+    for name in hosts.running():
+        print(name, hosts.address(name))
+    return 0
+
+
+def _exec(args: argparse.Namespace) -> int:
+    tool = hosts.podman()
+    argv = tool.argv("exec", *(["-it"] if sys.stdin.isatty() else ["-i"]), args.name, *(args.argv or ["bash", "-l"]))
+    os.execvpe(argv[0], argv, {**os.environ, **tool.env})
+
+
+def main(argv: list[str] | None = None) -> int:
+    args = build_parser().parse_args(argv)
+    try:
+        return int(args.run(args))
+    except InferopsError as exc:
+        print(exc, file=sys.stderr)
+        return 2
+    except KeyboardInterrupt:
+        print("interrupted", file=sys.stderr)
+        return 130

@@ -1,0 +1,112 @@
+"""Hosts: start, reach over ssh, run a command in, remove."""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from _core.errors import InferopsError
+
+from .image import image, public_key
+from .places import cache
+from .runtime import podman
+from .shell import Step, run
+
+LABEL = "inferops.lab"
+# What a host needs beyond a container's defaults so that systemd can sandbox its services (else 226/NAMESPACE).
+RIGHTS = ("--cap-add=SYS_ADMIN,SYS_PTRACE,NET_ADMIN,SYS_NICE", "--security-opt=seccomp=unconfined", "--security-opt=unmask=ALL",
+          "--security-opt=apparmor=unconfined")
+START_TIMEOUT_S = 120
+
+
+def up(name: str, *, suite: str = "bookworm", publish: Sequence[str] = (), mounts: Sequence[str] = (), packages: str | None = None) -> None:
+    """Start a fresh host, in place of one of the same name, and wait until systemd says that it runs and ssh lets us in."""
+    picture = image(suite, packages=packages) if packages else image(suite)
+    with Step(f"starting host {name}"):
+        podman()("run", "--detach", "--replace", f"--name={name}", f"--hostname={name}", f"--label={LABEL}=1", "--systemd=always",
+                 *RIGHTS, *(f"--publish={p}" for p in publish), *(f"--volume={m}" for m in (*default_mounts(), *mounts)), picture)
+        state = _settled_state(name)
+        if state != "running":
+            failed = exec_in(name, ["systemctl", "list-units", "--failed", "--no-legend", "--plain"], check=False)
+            raise InferopsError(f"host {name} is {state or 'not up'}, not running", where=name, why=failed.strip() or None,
+                                do=f"tests/lab/lab exec {name} journalctl -b -p warning")
+        run([*ssh_argv(name), "true"], timeout_s=START_TIMEOUT_S)
+
+
+def _settled_state(name: str) -> str:
+    """Return what systemd says once it has finished to boot; it cannot be asked before its bus is there."""
+    deadline = time.monotonic() + START_TIMEOUT_S
+    while time.monotonic() < deadline:
+        state = exec_in(name, ["systemctl", "is-system-running", "--wait"], check=False).strip()
+        if state in {"running", "degraded", "maintenance", "stopping"}:
+            return state
+        time.sleep(0.2)
+    return state
+
+
+def default_mounts() -> list[str]:
+    """Give the host what there is to install and to serve, read-only."""
+    pairs = ((cache("wheelhouse"), "/srv/wheelhouse"), (cache("models"), "/srv/models"))
+    for source, _ in pairs:
+        source.mkdir(exist_ok=True)
+    return [f"{source}:{target}:ro" for source, target in pairs]
+
+
+def down(names: Sequence[str]) -> None:
+    if names:
+        podman()("rm", "-f", "--ignore", "-t", "0", *names)
+
+
+def running() -> list[str]:
+    return podman()("ps", "--filter", f"label={LABEL}=1", "--format", "{{.Names}}").split()
+
+
+def address(name: str) -> str:
+    found = json.loads(podman()("inspect", name))[0]["NetworkSettings"]
+    addresses = [found.get("IPAddress"), *(net.get("IPAddress") for net in (found.get("Networks") or {}).values())]
+    for candidate in addresses:
+        if candidate:
+            return str(candidate)
+    raise InferopsError(f"host {name} has no address", where=name, do=f"tests/lab/lab up {name}")
+
+
+def exec_in(name: str, command: Sequence[str], *, check: bool = True) -> str:
+    """Run a command in a host without ssh; with check=False its output is returned whatever its status."""
+    try:
+        return podman()("exec", name, *command, timeout_s=START_TIMEOUT_S)
+    except InferopsError as exc:
+        if check:
+            raise
+        return str(exc.details.get("why") or "")
+
+
+def ssh_options() -> list[str]:
+    return ["-o", "StrictHostKeyChecking=no", "-o", "UserKnownHostsFile=/dev/null", "-o", "LogLevel=ERROR", "-o", "ControlMaster=auto",
+            "-o", "ControlPersist=120s"]
+
+
+def ssh_argv(name: str) -> list[str]:
+    return ["ssh", "-i", str(public_key().with_suffix("")), *ssh_options(), f"root@{address(name)}"]
+
+
+def inventory(names: Sequence[str], *, group: str = "sglang", host_vars: Mapping[str, object] | None = None) -> dict[str, object]:
+    """Return an inventory of these hosts; every value is a connection setting or a variable given."""
+    key = str(public_key().with_suffix(""))
+    return {group: {"hosts": {name: {
+        "ansible_host": address(name),
+        "ansible_user": "root",
+        "ansible_ssh_private_key_file": key,
+        "ansible_ssh_common_args": " ".join(ssh_options()),
+        "ansible_python_interpreter": "/usr/bin/python3",
+        **(host_vars or {}),
+    } for name in names}}}
+
+
+def write_inventory(path: Path, names: Sequence[str], *, group: str = "sglang") -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    part = path.with_name(path.name + ".part")
+    part.write_text(json.dumps(inventory(names, group=group), indent=2) + "\n")
+    os.replace(part, path)  # noqa: PTH105
