@@ -1,0 +1,91 @@
+# GNU General Public License v3.0+ (see https://www.gnu.org/licenses/gpl-3.0.txt)
+"""Rules that say what a figure is worth: cached prompts, held-back clocks, above the bound, far below it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from .diagnosis_evidence import Finding, Observed, finding, number
+
+CACHED_RATIO = 0.01
+HEADROOM_RATIO = 0.50
+ABOVE_BOUND_RATIO = 1.05
+# NVML clock-event reasons that are no trouble.
+HARMLESS = {"gpu_idle", "idle", "none", "applications_clocks_setting", "sync_boost", "display_clock_setting"}
+POWER_CAPS = {"sw_power_cap", "power_cap"}
+
+
+def cached(seen: Observed) -> Finding | None:
+    shares = {point.get("concurrency"): number(point.get("cached_tokens_ratio")) for point in seen.points}
+    high = {concurrency: share for concurrency, share in shares.items() if share is not None and share > CACHED_RATIO}
+    if not high:
+        return None
+    worst = max(high.values())
+    return finding(
+        "GATE-CACHED",
+        f"up to {100 * worst:.1f} % of the prompt tokens came from the prefix cache: the run looks faster than fresh prompts are",
+        "use unique prompts and flush the cache before each point; a run with more than 1 % cached is not valid",
+        cached_tokens_ratio=worst,
+        concurrencies=sorted(high, key=str),
+    )
+
+
+def above_bound(seen: Observed) -> Finding | None:
+    for point in seen.points:
+        speed, bound = number(point.get("output_tokens_per_s")), number(point.get("bound_tokens_per_s"))
+        if speed is not None and bound and speed > ABOVE_BOUND_RATIO * bound:
+            return finding(
+                "GATE-ABOVE-BOUND",
+                f"{speed:.1f} tok/s at {point.get('concurrency')} is above what memory bandwidth allows ({bound:.1f}): "
+                "the count is in doubt",
+                "compare tokens with usage; look for cached or repeated prompts, speculative decoding, a wrong bandwidth",
+                concurrency=point.get("concurrency"),
+                tokens_per_s=speed,
+                bound_tokens_per_s=bound,
+            )
+    return None
+
+
+def throttle(seen: Observed) -> Finding | None:
+    cards = {
+        str(gpu.get("index")): sorted(str(reason) for reason in gpu.get("throttle") or () if str(reason).lower() not in HARMLESS)
+        for gpu in seen.gpus
+    }
+    cards = {index: reasons for index, reasons in cards.items() if reasons}
+    if not cards:
+        return None
+    reasons = sorted({reason for named in cards.values() for reason in named})
+    only_power = all(reason.lower() in POWER_CAPS for reason in reasons)
+    return finding(
+        "GATE-THROTTLE",
+        f"clocks were held back during the run on card {', '.join(cards)}: {', '.join(reasons)}",
+        "raise the power limit if the site allows it, or accept the figure as this limit's"
+        if only_power
+        else "see to cooling and power supply of these cards; a figure taken while throttled does not judge the configuration",
+        cards=cards,
+    )
+
+
+def headroom(seen: Observed) -> Finding | None:
+    """The figure passes its limit, and the limit is far below what the cards can give."""
+    best: tuple[float, Mapping[str, Any]] | None = None
+    for point in seen.points:
+        speed, bound = number(point.get("output_tokens_per_s")), number(point.get("bound_tokens_per_s"))
+        if point.get("verdict") == "pass" and point.get("limits") and speed and bound and speed / bound < HEADROOM_RATIO:
+            ratio = speed / bound
+            if best is None or ratio < best[0]:
+                best = (ratio, point)
+    if best is None:
+        return None
+    ratio, point = best
+    return finding(
+        "GATE-HEADROOM",
+        f"{point['output_tokens_per_s']:.1f} tok/s at {point.get('concurrency')} passes its limit but is {100 * ratio:.0f} % "
+        f"of the bound ({point['bound_tokens_per_s']:.0f} tok/s): {1 / ratio:.1f} × is left on the table",
+        "do not take the limit for the goal: tune fill and topology, then raise the limit to what was reached",
+        concurrency=point.get("concurrency"),
+        tokens_per_s=number(point["output_tokens_per_s"]),
+        bound_tokens_per_s=number(point["bound_tokens_per_s"]),
+        bound_ratio=ratio,
+    )
