@@ -1,0 +1,130 @@
+# GNU General Public License v3.0+ (see https://www.gnu.org/licenses/gpl-3.0.txt)
+"""The flag table of one release: what each flag is called, where its value goes, what it accepts."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from ..errors import InferopsError
+
+if TYPE_CHECKING:
+    from .source import SourceTree
+
+
+class Unknown:
+    """The one value that means: the source does not let us decide this. Its truth is an error on purpose."""
+
+    _one: Unknown | None = None
+
+    def __new__(cls) -> Unknown:
+        if cls._one is None:
+            cls._one = super().__new__(cls)
+        return cls._one
+
+    def __repr__(self) -> str:
+        return "UNKNOWN"
+
+    def __bool__(self) -> bool:
+        raise TypeError("UNKNOWN is neither true nor false; ask `is UNKNOWN`")
+
+    def __copy__(self) -> Unknown:
+        return self
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Unknown:
+        return self
+
+    def __reduce__(self) -> tuple[type[Unknown], tuple[()]]:
+        return (Unknown, ())
+
+
+UNKNOWN = Unknown()
+# Stands for "no default was given"; argparse then leaves None, or False for store_true.
+NO_DEFAULT = object()
+
+
+@dataclass(frozen=True)
+class Flag:
+    """One flag. ``choices`` and ``default`` may be UNKNOWN; unknown choices are not enforced.
+
+    action: store, store_true, store_false, store_const, boolean_optional, append, lora_paths, deprecated (accepted, no effect),
+    deprecated_true, deprecated_const, deprecated_alias, deprecated_error, version/other: ``unknown``.
+    type: name of the converter in the source (``int``, ``json.loads``, ``human_readable_int`` …); ``convert`` runs it.
+    """
+
+    strings: tuple[str, ...]
+    dest: str
+    action: str = "store"
+    nargs: str | int | None = None
+    choices: tuple[Any, ...] | Unknown | None = None
+    default: Any = None
+    type: str | None = None
+    required: bool = False
+    deprecated: bool = False
+    source: str = ""
+    const: Any = None
+    # What the release itself says about a deprecated flag: the flag to use instead, or the text it stops with.
+    new_flag: str | None = None
+    help: str = ""
+    convert: Callable[[str], Any] | None = field(default=None, compare=False, repr=False)
+
+    @property
+    def long(self) -> str:
+        """The spelling to write: the first long one that matches the field's own name, else the first."""
+        spelled = "--" + self.dest.replace("_", "-")
+        return spelled if spelled in self.strings else self.strings[0]
+
+
+@dataclass(frozen=True)
+class FlagTable:
+    """All flags of a release plus the fields of its argument record with their defaults.
+
+    ``renames`` maps an argparse destination to the field it feeds where the two differ.
+    """
+
+    version: str
+    style: str
+    flags: tuple[Flag, ...]
+    fields: Mapping[str, Any]
+    field_source: Mapping[str, str] = field(default_factory=dict)
+    renames: Mapping[str, str] = field(default_factory=dict)
+
+    def field_of(self, flag: Flag) -> str:
+        return self.renames.get(flag.dest, flag.dest)
+
+    def flag_for(self, field_name: str) -> Flag | None:
+        """Return the flag that sets a field: one that is not deprecated if there is one."""
+        found = [flag for flag in self.flags if self.field_of(flag) == field_name]
+        current = [flag for flag in found if not flag.deprecated]
+        return (current or found or [None])[0]  # type: ignore[list-item]
+
+    def by_string(self, string: str) -> Flag | None:
+        return next((flag for flag in self.flags if string in flag.strings), None)
+
+    def spell(self, field_name: str) -> str:
+        """Return how a field is written on the command line, its long form spelled like the field where there is one."""
+        flag = self.flag_for(field_name)
+        if flag is None:
+            return field_name
+        own = "--" + field_name.replace("_", "-")
+        return own if own in flag.strings else flag.long
+
+
+def read_flags(tree: SourceTree) -> FlagTable:
+    """Read the flag table; the reader is chosen by looking at the source, not at the version.
+
+    Raises InferopsError naming the file and the shapes expected where no reader fits.
+    """
+    from .readers import add_argument, annotated  # deferred: the readers build on this file
+
+    for reader in (annotated, add_argument):
+        if reader.fits(tree):
+            return reader.read(tree)
+    raise InferopsError(
+        f"the arguments of SGLang {tree.version} have a shape no reader here knows",
+        where=f"{tree.label}: srt/server_args.py",
+        why="expected ServerArgs.add_cli_args with add_argument calls, fields annotated A[…] in ServerArgs, "
+        "or namespace classes in srt/arg_groups/fields/*.py",
+        do="check with the live tier on a host that has this release installed, or use a release that is read",
+    )

@@ -1,0 +1,179 @@
+# GNU General Public License v3.0+ (see https://www.gnu.org/licenses/gpl-3.0.txt)
+"""The source of one SGLang release as text: an installed tree, a source folder or a wheel. Nothing is imported or run."""
+
+from __future__ import annotations
+
+import ast
+import re
+import warnings
+import zipfile
+from pathlib import Path
+from typing import Protocol
+
+from ..errors import InferopsError
+
+PACKAGE = "sglang"
+# Every release since 0.4.3 has this file; a folder without it is not the server's package.
+LANDMARK = "srt/server_args.py"
+_VERSION = re.compile(r"^__version__\s*=\s*(?:version\s*=\s*)?['\"]([^'\"]+)['\"]", re.MULTILINE)
+_METADATA_VERSION = re.compile(r"^Version:\s*(\S+)", re.MULTILINE)
+_WHEEL_NAME = re.compile(r"^sglang-([^-]+)-")
+
+
+class Store(Protocol):
+    """Where the files of the package lie."""
+
+    def read(self, rel: str) -> str | None: ...
+
+    def glob(self, prefix: str) -> list[str]: ...
+
+    def metadata(self) -> str | None: ...
+
+
+class FolderStore:
+    """A ``sglang`` package folder."""
+
+    def __init__(self, package: Path) -> None:
+        self.package = package
+
+    def read(self, rel: str) -> str | None:
+        try:
+            return (self.package / rel).read_text(encoding="utf-8")
+        except (OSError, UnicodeDecodeError):
+            return None
+
+    def glob(self, prefix: str) -> list[str]:
+        folder = self.package / prefix.rpartition("/")[0]
+        names = (path.relative_to(self.package).as_posix() for path in folder.rglob("*.py"))
+        return sorted(name for name in names if name.startswith(prefix))
+
+    def metadata(self) -> str | None:
+        for path in sorted(self.package.parent.glob(f"{PACKAGE}-*.dist-info/METADATA")):
+            return path.read_text(encoding="utf-8", errors="replace")
+        return None
+
+
+class WheelStore:
+    """A ``sglang`` wheel; files are read straight out of the archive."""
+
+    def __init__(self, wheel: Path) -> None:
+        self.archive = zipfile.ZipFile(wheel)
+        self.names = set(self.archive.namelist())
+
+    def read(self, rel: str) -> str | None:
+        name = f"{PACKAGE}/{rel}"
+        if name not in self.names:
+            return None
+        try:
+            return self.archive.read(name).decode("utf-8")
+        except UnicodeDecodeError:
+            return None
+
+    def glob(self, prefix: str) -> list[str]:
+        full = f"{PACKAGE}/{prefix}"
+        cut = len(PACKAGE) + 1
+        return sorted(name[cut:] for name in self.names if name.startswith(full) and name.endswith(".py"))
+
+    def metadata(self) -> str | None:
+        for name in sorted(self.names):
+            if name.startswith(f"{PACKAGE}-") and name.endswith(".dist-info/METADATA"):
+                return self.archive.read(name).decode("utf-8", "replace")
+        return None
+
+
+class SourceTree:
+    """Read access to one release. Paths are relative to the ``sglang`` package, as in ``srt/server_args.py``."""
+
+    def __init__(self, store: Store, label: str) -> None:
+        self._store = store
+        self._text: dict[str, str | None] = {}
+        self._modules: dict[str, ast.Module | None] = {}
+        self.label = label
+        self.version = self._find_version()
+
+    def read(self, rel: str) -> str | None:
+        """Return the text of a file, or None where the release has no such file."""
+        if rel not in self._text:
+            self._text[rel] = self._store.read(rel)
+        return self._text[rel]
+
+    def exists(self, rel: str) -> bool:
+        return self.read(rel) is not None
+
+    def glob(self, prefix: str) -> list[str]:
+        """Return the ``.py`` files whose path starts with the prefix, sorted."""
+        return self._store.glob(prefix)
+
+    def module(self, rel: str) -> ast.Module | None:
+        """Return the syntax tree of a file, parsed once; None where it is absent or not Python this interpreter can read."""
+        if rel not in self._modules:
+            self._modules[rel] = _parse(self.read(rel))
+        return self._modules[rel]
+
+    def find(self, dotted: str) -> str | None:
+        """Return the file of a module name such as ``sglang.srt.environ``, None for one outside the package."""
+        if dotted != PACKAGE and not dotted.startswith(PACKAGE + "."):
+            return None
+        rel = dotted[len(PACKAGE) + 1 :].replace(".", "/")
+        for name in (f"{rel}.py", f"{rel}/__init__.py") if rel else ("__init__.py",):
+            if self.exists(name):
+                return name
+        return None
+
+    def _find_version(self) -> str:
+        for rel in ("_version.py", "version.py"):
+            if match := _VERSION.search(self.read(rel) or ""):
+                return match[1]
+        if match := _METADATA_VERSION.search(self._store.metadata() or ""):
+            return match[1]
+        return "unknown"
+
+
+def open_source(path: str | Path) -> SourceTree:
+    """Open a wheel, a site-packages or source folder that holds ``sglang/``, or the package folder itself.
+
+    Raises InferopsError where none of these is found.
+    """
+    root = Path(path)
+    if root.is_file():
+        return SourceTree(_open_wheel(root), root.name)
+    for package in (root / PACKAGE, root, root / "python" / PACKAGE):
+        if (package / LANDMARK).is_file():
+            return SourceTree(FolderStore(package), str(package))
+    raise InferopsError(
+        f"no SGLang source at {root}",
+        where=str(root),
+        why=f"expected {PACKAGE}/{LANDMARK} below it, or a sglang wheel" if root.exists() else "the path does not exist",
+        do="give the site-packages folder of the release under test, a source checkout, or a sglang-*.whl file",
+    )
+
+
+def _open_wheel(path: Path) -> WheelStore:
+    if not zipfile.is_zipfile(path):
+        raise InferopsError(
+            f"{path.name} is not a wheel",
+            where=str(path),
+            why="it is not a zip archive",
+            do="give a sglang-*.whl file or a folder",
+        )
+    store = WheelStore(path)
+    if store.read(LANDMARK) is None:
+        other = "" if _WHEEL_NAME.match(path.name) else "; its name is not sglang-VERSION-….whl either"
+        raise InferopsError(
+            f"{path.name} holds no SGLang server",
+            where=str(path),
+            why=f"{PACKAGE}/{LANDMARK} is not in it{other}",
+            do="give the wheel of the sglang package itself",
+        )
+    return store
+
+
+def _parse(text: str | None) -> ast.Module | None:
+    if text is None:
+        return None
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", SyntaxWarning)
+            return ast.parse(text)
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return None
