@@ -1,4 +1,4 @@
-"""The command line of the lab: up, down, list, exec, ssh, inventory."""
+"""The command line of the lab: hosts up and down, commands in them, and what they install from."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from pathlib import Path
 
 from _core.errors import InferopsError
 
-from . import hosts, machine
-from .places import cache
+from . import hosts, machine, models, wheelhouse
+from .places import REPOSITORY, cache
 
 
 def build_parser() -> argparse.ArgumentParser:
@@ -23,7 +23,7 @@ def build_parser() -> argparse.ArgumentParser:
     up.add_argument("--publish", action="append", default=[], metavar="127.0.0.1:PORT:PORT")
     up.add_argument("--mount", action="append", default=[], metavar="SOURCE:TARGET[:ro]")
     up.add_argument("--group", default="sglang", help="group in the inventory (default: %(default)s)")
-    up.add_argument("--inventory", type=Path, help="where the inventory goes (default: inventories/NAME[-NAME…].json in the cache)")
+    up.add_argument("--inventory", type=Path, help="where the inventory goes (default: in the cache, named after the hosts)")
     up.set_defaults(run=_up)
 
     down = commands.add_parser("down", help="remove hosts")
@@ -38,7 +38,22 @@ def build_parser() -> argparse.ArgumentParser:
     execute.add_argument("name", metavar="NAME")
     execute.add_argument("argv", nargs=argparse.REMAINDER, metavar="COMMAND")
     execute.set_defaults(run=_exec)
+
+    house = commands.add_parser("wheelhouse", help="bring the wheelhouse and the simulated model up to date")
+    house.set_defaults(run=_wheelhouse)
     return parser
+
+
+def _wheelhouse(_: argparse.Namespace) -> int:
+    print(models.build())
+    print(wheelhouse.build(pip_python()))
+    return 0
+
+
+def pip_python() -> str:
+    """Return a Python that has pip: the repository's environment where it exists."""
+    venv = REPOSITORY / ".venv" / "bin" / "python"
+    return str(venv) if venv.exists() else sys.executable
 
 
 def _up(args: argparse.Namespace) -> int:

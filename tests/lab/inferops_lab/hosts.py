@@ -22,9 +22,9 @@ RIGHTS = ("--cap-add=SYS_ADMIN,SYS_PTRACE,NET_ADMIN,SYS_NICE", "--security-opt=s
 START_TIMEOUT_S = 120
 
 
-def up(name: str, *, suite: str = "bookworm", publish: Sequence[str] = (), mounts: Sequence[str] = (), packages: str | None = None) -> None:
+def up(name: str, *, suite: str = "bookworm", publish: Sequence[str] = (), mounts: Sequence[str] = ()) -> None:
     """Start a fresh host, in place of one of the same name, and wait until systemd says that it runs and ssh lets us in."""
-    picture = image(suite, packages=packages) if packages else image(suite)
+    picture = image(suite)
     with Step(f"starting host {name}"):
         podman()("run", "--detach", "--replace", f"--name={name}", f"--hostname={name}", f"--label={LABEL}=1", "--systemd=always",
                  *RIGHTS, *(f"--publish={p}" for p in publish), *(f"--volume={m}" for m in (*default_mounts(), *mounts)), picture)
@@ -84,8 +84,8 @@ def exec_in(name: str, command: Sequence[str], *, check: bool = True) -> str:
 
 
 def ssh_options() -> list[str]:
-    return ["-o", "StrictHostKeyChecking=no", "-o", "UserKnownHostsFile=/dev/null", "-o", "LogLevel=ERROR", "-o", "ControlMaster=auto",
-            "-o", "ControlPersist=120s"]
+    settings = ("StrictHostKeyChecking=no", "UserKnownHostsFile=/dev/null", "LogLevel=ERROR", "ControlMaster=auto", "ControlPersist=120s")
+    return [word for setting in settings for word in ("-o", setting)]
 
 
 def ssh_argv(name: str) -> list[str]:

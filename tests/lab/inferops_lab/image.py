@@ -15,7 +15,6 @@ from .shell import Step, run
 
 PACKAGES = ("systemd,systemd-sysv,dbus,python3,python3-venv,python3-apt,sudo,iproute2,procps,ca-certificates,curl,"
             "openssh-server,less")
-CONTROLLER_PACKAGES = PACKAGES + ",git,gcc,libc6-dev,python3-dev,libffi-dev,openssh-client,make"
 NVML_SOURCE = REPOSITORY / "tests" / "fakes" / "nvml"
 # Each of these units was seen to leave a host "degraded".
 MASKED = "systemd-modules-load.service systemd-firstboot.service"
@@ -45,8 +44,8 @@ MaxStartups 64:30:128
 
 def apt_sources(suite: str, *, folder: Path = Path("/etc/apt")) -> str:
     """Return one-line sources for a Debian suite, from the mirrors this machine itself uses."""
-    text = "\n".join(path.read_text(errors="replace") for path in [*folder.glob("*.list"), *folder.glob("*.list.d/*")] if path.is_file())
-    text += "\n" + "\n".join(path.read_text(errors="replace") for path in folder.glob("sources.list.d/*") if path.is_file())
+    files = (path for path in (*folder.glob("sources.list"), *folder.glob("sources.list.d/*")) if path.is_file())
+    text = "\n".join(path.read_text(errors="replace") for path in files)
     found = re.findall(r"^(?:URIs:|deb(?:\s+\[[^\]]*\])?)\s+(\S+/debian(?:-security)?/?)\s*", text, flags=re.MULTILINE)
     mirrors = {uri.rstrip("/") for uri in found}
     main = sorted(uri for uri in mirrors if not uri.endswith("-security"))
@@ -100,17 +99,18 @@ def public_key() -> Path:
     return key.with_suffix(".pub")
 
 
-def image(suite: str = "bookworm", *, packages: str = PACKAGES) -> str:
+def image(suite: str = "bookworm") -> str:
     """Return the name of the image, building what has changed."""
-    tar, key, library = rootfs(suite, packages), public_key(), nvml_library()
+    tar, library = rootfs(suite, PACKAGES), nvml_library()
     files: dict[str, tuple[bytes, int]] = {
-        "root/.ssh/authorized_keys": (key.read_bytes(), 0o600),
+        "root/.ssh/authorized_keys": (public_key().read_bytes(), 0o600),
         "lab-init": (INIT.encode(), 0o755),
         "etc/ssh/sshd_config.d/inferops-lab.conf": (SSHD.encode(), 0o644),
     }
     if library:
         files["usr/lib/x86_64-linux-gnu/libnvidia-ml.so.1"] = (library.read_bytes(), 0o644)
-    name = f"localhost/inferops-lab:{suite}-{digest([tar.name, CONTAINERFILE, *(f'{k}{m}' for k, (_, m) in files.items()), *(b for b, _ in files.values())])}"
+    key = digest([tar.name, CONTAINERFILE, *(piece for path, (content, mode) in files.items() for piece in (path, str(mode), content))])
+    name = f"localhost/inferops-lab:{suite}-{key}"
     with locked("image"):
         if name in podman()("images", "--format", "{{.Repository}}:{{.Tag}}").split():
             return name

@@ -81,7 +81,7 @@ def podman() -> Podman:
             return candidate
     raise InferopsError("no way to run containers works here", where="podman with crun or runc",
                         why="; ".join(errors) or "neither runc nor crun is installed",
-                        do="use a machine or virtual machine with root and mount rights (inside an unprivileged container it cannot work)")
+                        do="use a machine (virtual is fine) with root and mount rights; an unprivileged container has none")
 
 
 def _try(candidate: Podman) -> None:
