@@ -9,8 +9,8 @@ from pathlib import Path
 
 from _core.errors import InferopsError
 
-from . import hosts, machine, models, wheelhouse
-from .places import REPOSITORY, cache
+from . import environment, hosts, machine, models, wheelhouse
+from .places import cache
 
 
 def build_parser() -> argparse.ArgumentParser:
@@ -39,6 +39,9 @@ def build_parser() -> argparse.ArgumentParser:
     execute.add_argument("argv", nargs=argparse.REMAINDER, metavar="COMMAND")
     execute.set_defaults(run=_exec)
 
+    venv = commands.add_parser("venv", help="make the controller's environment (.venv) and print its Python")
+    venv.set_defaults(run=_venv)
+
     house = commands.add_parser("wheelhouse", help="bring the wheelhouse and the simulated model up to date")
     house.set_defaults(run=_wheelhouse)
     return parser
@@ -46,14 +49,13 @@ def build_parser() -> argparse.ArgumentParser:
 
 def _wheelhouse(_: argparse.Namespace) -> int:
     print(models.build())
-    print(wheelhouse.build(pip_python()))
+    print(wheelhouse.build(str(environment.create(environment.DEFAULT))))
     return 0
 
 
-def pip_python() -> str:
-    """Return a Python that has pip: the repository's environment where it exists."""
-    venv = REPOSITORY / ".venv" / "bin" / "python"
-    return str(venv) if venv.exists() else sys.executable
+def _venv(_: argparse.Namespace) -> int:
+    print(environment.ensure(lock=environment.lock_for(sys.executable)))
+    return 0
 
 
 def _up(args: argparse.Namespace) -> int:

@@ -84,7 +84,8 @@ def exec_in(name: str, command: Sequence[str], *, check: bool = True) -> str:
 
 
 def ssh_options() -> list[str]:
-    settings = ("StrictHostKeyChecking=no", "UserKnownHostsFile=/dev/null", "LogLevel=ERROR", "ControlMaster=auto", "ControlPersist=120s")
+    known = ("StrictHostKeyChecking=no", "UserKnownHostsFile=/dev/null", "LogLevel=ERROR")
+    settings = (*known, "ControlMaster=auto", "ControlPersist=120s")
     return [word for setting in settings for word in ("-o", setting)]
 
 

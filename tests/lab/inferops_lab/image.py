@@ -109,7 +109,8 @@ def image(suite: str = "bookworm") -> str:
     }
     if library:
         files["usr/lib/x86_64-linux-gnu/libnvidia-ml.so.1"] = (library.read_bytes(), 0o644)
-    key = digest([tar.name, CONTAINERFILE, *(piece for path, (content, mode) in files.items() for piece in (path, str(mode), content))])
+    pieces = (piece for path, (content, mode) in files.items() for piece in (path, str(mode), content))
+    key = digest([tar.name, CONTAINERFILE, *pieces])
     name = f"localhost/inferops-lab:{suite}-{key}"
     with locked("image"):
         if name in podman()("images", "--format", "{{.Repository}}:{{.Tag}}").split():

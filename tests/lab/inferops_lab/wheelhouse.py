@@ -83,8 +83,8 @@ def _build_fake(python: str, house: Path) -> None:
 
 
 def _write_engine_lock(house: Path) -> None:
-    """Write what the engine's environment holds on a test host: the published wheel and the stand-in that answers in its place."""
-    lines = ["# The engine of the test hosts: SGLang as published (its source is what the check reads) and the stand-in for the GPUs."]
+    """Write what the engine's environment holds on a test host: the published wheel and the stand-in for it."""
+    lines = ["# The engine of the test hosts: SGLang as published, which the check reads, and the stand-in that answers."]
     lines += [line for line in EXTRA_LOCK.read_text().splitlines() if line and not line.startswith("#")]
     for wheel in sorted(house.glob("inferops_fake_engine-*.whl")):
         version = wheel.name.split("-")[1]

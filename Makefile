@@ -1,0 +1,32 @@
+# The few commands a contributor needs. Each sets itself up; the first call takes minutes, later ones do not.
+PYTHON ?= python3
+
+.DEFAULT_GOAL := help
+.PHONY: help demo demo-clean test lint units collection story venv
+
+help: ## show this list
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+demo: ## play the whole story on a simulated host with eight GPUs (needs root)
+	@$(PYTHON) tools/demo
+
+demo-clean: ## remove everything the demo and the tests made on this machine
+	@$(PYTHON) tools/demo --clean
+
+test: ## everything CI runs, on the oldest and the newest ansible-core (needs root for the story)
+	@$(PYTHON) tests/run
+
+lint: ## ruff, yamllint, mypy, ansible-lint
+	@$(PYTHON) tests/run lint --core oldest
+
+units: ## unit and property tests
+	@$(PYTHON) tests/run units --core oldest
+
+collection: ## sanity, syntax and documentation of the collection as released
+	@$(PYTHON) tests/run collection --core oldest
+
+story: ## molecule scenarios on hosts with systemd
+	@$(PYTHON) tests/run story --core oldest
+
+venv: ## the contributor's environment in .venv
+	@$(PYTHON) tests/lab/lab venv
