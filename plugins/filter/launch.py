@@ -1,0 +1,31 @@
+# GNU General Public License v3.0+ (see https://www.gnu.org/licenses/gpl-3.0.txt)
+"""Filters over the pure functions that turn a profile into launch arguments and start limits."""
+
+from __future__ import annotations
+
+import functools
+
+from ansible.errors import AnsibleFilterError
+
+from ansible_collections.inferops.sglang.plugins.module_utils._core.errors import InferopsError
+from ansible_collections.inferops.sglang.plugins.module_utils._core.profile import known_facts, launch_args, launch_argv
+from ansible_collections.inferops.sglang.plugins.module_utils._core.start_limits import start_limits
+
+
+def _refusing(function):
+    @functools.wraps(function)
+    def call(*args, **kwargs):
+        try:
+            return function(*args, **kwargs)
+        except InferopsError as exc:
+            raise AnsibleFilterError(str(exc)) from exc
+
+    return call
+
+
+class FilterModule:
+    """Filters known_facts, launch_args, launch_argv and start_limits."""
+
+    def filters(self):
+        functions = (known_facts, launch_args, launch_argv, start_limits)
+        return {function.__name__: _refusing(function) for function in functions}
