@@ -1,0 +1,85 @@
+# GNU General Public License v3.0+ (see https://www.gnu.org/licenses/gpl-3.0.txt)
+"""How values are written in reports: absent is a dash and never 0, all text is escaped, unlisted arguments are left out."""
+
+from __future__ import annotations
+
+import html
+from collections.abc import Mapping
+from typing import Any
+
+from .diagnosis_evidence import number
+
+ABSENT = "–"
+# Resolved arguments a report may show. /server_info also carries keys and passwords, so nothing else is printed.
+SHOWN_ARGUMENTS = frozenset(
+    """
+    attention_backend attn_dp_size chunked_prefill_size context_length cuda_graph_backend_decode cuda_graph_backend_prefill
+    cuda_graph_bs cuda_graph_bs_decode cuda_graph_config cuda_graph_max_bs cuda_graph_max_bs_decode decode_attention_backend
+    device disable_cuda_graph disable_custom_all_reduce disable_decode_cuda_graph disable_overlap_schedule
+    disable_prefill_cuda_graph disable_radix_cache dp_size dtype enable_dp_attention enable_dynamic_chunking enable_metrics
+    enable_mixed_chunk enable_mis ep_size kv_cache_dtype load_format max_prefill_tokens max_running_requests
+    max_total_tokens mem_fraction_static model_path moe_runner_backend nnodes page_size pp_async_batch_depth
+    pp_max_micro_batch_size pp_size prefill_attention_backend quantization reasoning_parser revision sampling_backend
+    schedule_policy served_model_name speculative_algorithm tool_call_parser tp_size trust_remote_code watchdog_timeout
+    """.split()
+)
+
+
+def escape(value: Any) -> str:
+    """Return text safe inside HTML text and double-quoted attributes; absent is a dash."""
+    return ABSENT if value is None else html.escape(str(value), quote=True)
+
+
+def figure(value: Any, digits: int | None = None, unit: str = "") -> str:
+    """Return a number for people: three or four significant digits unless ``digits`` says how many decimals.
+
+    >>> figure(None), figure(0), figure(35.6012), figure(1234.5), figure(0.254, 2), figure(28.1, 1, "ms")
+    ('–', '0', '35.6', '1,234', '0.25', '28.1 ms')
+    """
+    real = number(value)
+    if real is None:
+        return ABSENT
+    if digits is None:
+        digits = 0 if real == 0 or abs(real) >= 1000 or real == int(real) else 1 if abs(real) >= 10 else 2
+    text = f"{real:,.{digits}f}"
+    return f"{text} {unit}" if unit else text
+
+
+def percent(value: Any, digits: int = 0) -> str:
+    """Return a ratio as per cent, or a dash.
+
+    >>> percent(0.2432), percent(None)
+    ('24 %', '–')
+    """
+    real = number(value)
+    return ABSENT if real is None else f"{100 * real:.{digits}f} %"
+
+
+def interval(bounds: Any) -> str:
+    """Return "[low … high]" without brackets, or a dash unless both ends are numbers."""
+    if not isinstance(bounds, (list, tuple)) or len(bounds) != 2 or any(number(end) is None for end in bounds):
+        return ABSENT
+    return f"{figure(bounds[0])} … {figure(bounds[1])}"
+
+
+def shown_arguments(resolved: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the arguments a report may print: those on the list, dotted parts of them included."""
+    return {key: value for key, value in sorted(resolved.items()) if str(key).split(".")[0] in SHOWN_ARGUMENTS}
+
+
+def bound_ratio(point: Mapping[str, Any]) -> float | None:
+    """Return measured / bound of one point."""
+    speed, bound = number(point.get("output_tokens_per_s")), number(point.get("bound_tokens_per_s"))
+    return None if speed is None or not bound else speed / bound
+
+
+def limit_line(limit: Mapping[str, Any]) -> str:
+    """Return one limit on one line: verdict, metric, value, interval, limit, sample count."""
+    sign = "≥" if str(limit.get("metric", "")).startswith("min_") else "≤"
+    ci = interval(limit.get("ci"))
+    inner = f" ({ci})" if ci != ABSENT else ""
+    metric = str(limit.get("metric")).removeprefix("min_").removeprefix("max_")
+    return (
+        f"{limit.get('verdict') or ABSENT}: {metric} {figure(limit.get('value'))}{inner}, "
+        f"needs {sign} {figure(limit.get('limit'))}, n={figure(limit.get('n'))}"
+    )

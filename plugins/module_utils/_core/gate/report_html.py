@@ -1,0 +1,74 @@
+# GNU General Public License v3.0+ (see https://www.gnu.org/licenses/gpl-3.0.txt)
+"""report.html as one self-contained page: the verdict first, then how far from the bound, then why, then the evidence."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from . import report_context, report_hardware, report_points
+from .report_data import ResultFolder, mapping, mappings
+from .report_format import escape, figure
+from .report_style import STYLE
+
+SECTIONS = (
+    report_points.tiles,
+    report_points.table,
+    report_context.diagnosis,
+    report_points.throughput_chart,
+    report_points.latency_charts,
+    report_points.timelines,
+    report_hardware.stages,
+    report_hardware.cards,
+    report_context.arguments,
+    report_context.check_findings,
+    report_context.environment,
+    report_context.assumptions,
+)
+
+
+def render_html(folder: ResultFolder) -> str:
+    """Return the page. A section without anything to show is left out, never filled with zeros."""
+    body = "".join(section(folder) for section in SECTIONS)
+    verdict = folder.result["verdict"] if folder.finished else "unfinished"
+    return (
+        '<!doctype html><html lang="en"><head><meta charset="utf-8">'
+        '<meta name="viewport" content="width=device-width,initial-scale=1">'
+        f"<title>{escape(verdict)}: throughput gate {escape(_model(folder) or '')}</title><style>{STYLE}</style></head>"
+        f"<body><main>{_head(folder, verdict)}{body}</main></body></html>\n"
+    )
+
+
+def _model(folder: ResultFolder) -> Any:
+    resolved = mapping(mapping(folder.result.get("engine")).get("resolved"))
+    return mapping(folder.result.get("plan")).get("model") or resolved.get("served_model_name")
+
+
+def _head(folder: ResultFolder, verdict: str) -> str:
+    result = folder.result
+    engine, release = mapping(result.get("engine")), mapping(result.get("release"))
+    words = ["Throughput gate", _model(folder), f"SGLang {engine['version']}" if engine.get("version") else None]
+    words += [f"release {release['id']}" if release.get("id") else None, result.get("started_at")]
+    kicker = " · ".join(escape(word) for word in words if word)
+    banner = ""
+    if engine.get("simulated"):
+        banner = '<p class="banner">Simulated engine: no figure on this page was measured on a GPU.</p>'
+    return f'<p class="kicker">{kicker}</p>{banner}{_hero(folder, verdict)}'
+
+
+def _hero(folder: ResultFolder, verdict: str) -> str:
+    reasons = [str(reason) for reason in folder.result.get("reasons") or ()]
+    if reasons:
+        text = "<ul>" + "".join(f"<li>{escape(reason)}</li>" for reason in reasons) + "</ul>"
+    elif verdict == "pass":
+        held = sum(len(mappings(point.get("limits"))) for point in folder.points)
+        text = (
+            f"<p>{figure(held)} of {figure(held)} limits held.</p>"
+            if held
+            else "<p>No limit was set; figures are observed only.</p>"
+        )
+    elif folder.finished:
+        text = ""
+    else:
+        last = f" Last words: {escape(folder.progress[-1])}" if folder.progress else ""
+        text = f"<p>The run ended before a verdict; nothing was decided. What it left is below.{last}</p>"
+    return f'<section class="hero {escape(verdict)}"><h1>{escape(verdict)}</h1>{text}</section>'

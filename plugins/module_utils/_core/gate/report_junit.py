@@ -1,0 +1,51 @@
+# GNU General Public License v3.0+ (see https://www.gnu.org/licenses/gpl-3.0.txt)
+"""The gate as JUnit: one test case per limit. A limit that failed is a failure; one without enough proof is an error,
+so that no reader takes it for passed. A run without limits, or without a verdict, is one case of its own."""
+
+from __future__ import annotations
+
+import xml.etree.ElementTree as ET
+from collections.abc import Mapping
+from typing import Any
+
+from .report_data import ResultFolder, mapping, mappings
+from .report_format import limit_line
+
+
+def render_junit(folder: ResultFolder) -> str:
+    """Return JUnit XML; the suite's counts agree with its cases."""
+    result = folder.result
+    suite = ET.Element("testsuite", name=f"inferops.gate.{mapping(result.get('plan')).get('model') or 'server'}")
+    for point in folder.points:
+        for limit in mappings(point.get("limits")):
+            name = f"concurrency {point.get('concurrency')}: {limit.get('metric')} {limit.get('limit')}"
+            _case(suite, name, limit.get("verdict"), limit_line(limit), point.get("window_s"))
+    verdict = result.get("verdict") if folder.finished else None
+    reasons = "; ".join(str(reason) for reason in result.get("reasons") or ()) or "the run ended before a verdict"
+    # The run has reasons of its own (wrong answers, throttled cards) that no single limit carries.
+    _case(suite, "verdict", verdict, reasons, None)
+    cases = list(suite)
+    suite.set("tests", str(len(cases)))
+    for kind in ("failure", "error"):
+        suite.set(f"{kind}s", str(sum(case.find(kind) is not None for case in cases)))
+    ET.indent(suite)
+    return '<?xml version="1.0" encoding="utf-8"?>\n' + ET.tostring(suite, encoding="unicode") + "\n"
+
+
+def _case(suite: ET.Element, name: str, verdict: Any, text: str, seconds: Any) -> None:
+    attributes: Mapping[str, str] = {"time": f"{seconds:.3f}"} if isinstance(seconds, (int, float)) else {}
+    case = ET.SubElement(suite, "testcase", {"classname": "inferops.gate", "name": _clean(name), **attributes})
+    if verdict == "pass":
+        return
+    kind = "failure" if verdict == "fail" else "error"
+    outcome = ET.SubElement(case, kind, message=_clean(text), type=_clean(str(verdict or "unfinished")))
+    outcome.text = _clean(text)
+
+
+def _clean(text: str) -> str:
+    """Drop what XML 1.0 cannot hold at all."""
+    return "".join(
+        mark
+        for mark in text
+        if mark in "\t\n\r" or (ord(mark) >= 32 and not 0xD800 <= ord(mark) <= 0xDFFF and ord(mark) not in (0xFFFE, 0xFFFF))
+    )

@@ -1,0 +1,66 @@
+# GNU General Public License v3.0+ (see https://www.gnu.org/licenses/gpl-3.0.txt)
+"""The short report for job summaries: verdict, one row per point, limits, diagnosis."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from .report_data import ResultFolder, mapping, mappings
+from .report_format import bound_ratio, figure, interval, limit_line, percent
+
+
+def render_markdown(folder: ResultFolder) -> str:
+    """Return the Markdown report. Markup in values is made harmless."""
+    result = folder.result
+    verdict = str(result.get("verdict")) if folder.finished else "unfinished"
+    engine = mapping(result.get("engine"))
+    lines = [f"# Throughput gate: {_text(verdict)}", ""]
+    if engine.get("simulated"):
+        lines += ["**Simulated engine: no figure here was measured on a GPU.**", ""]
+    if not folder.finished:
+        lines += ["The run ended before a verdict; what it left is below.", ""]
+    lines += [f"- {_text(reason)}" for reason in result.get("reasons") or ()]
+    lines += [
+        "",
+        "| in flight | tok/s | 95 % interval | bound | of bound | TTFT p50 / p99 ms | TPOT p50 ms | ok / planned | verdict |",
+        "| --: | --: | :-: | --: | --: | --: | --: | --: | :-- |",
+    ]
+    confidence = mapping(result.get("plan")).get("confidence")
+    if confidence is not None:
+        lines[-2] = lines[-2].replace("95 %", percent(confidence))
+    for point in folder.points:
+        ttft, tpot, requests = (mapping(point.get(key)) for key in ("ttft_ms", "tpot_ms", "requests"))
+        cells = (
+            figure(point.get("concurrency")),
+            figure(point.get("output_tokens_per_s"), 1),
+            interval(point.get("ci")),
+            figure(point.get("bound_tokens_per_s"), 0),
+            percent(bound_ratio(point)),
+            f"{figure(ttft.get('p50'), 0)} / {figure(ttft.get('p99'), 0)}",
+            figure(tpot.get("p50"), 1),
+            f"{figure(requests.get('ok'))} / {figure(requests.get('planned'))}",
+            _text(point.get("verdict") or "observed"),
+        )
+        lines.append("| " + " | ".join(cells) + " |")
+    limits = [(point, limit) for point in folder.points for limit in mappings(point.get("limits"))]
+    if limits:
+        lines += [
+            "",
+            "## Limits",
+            *(f"- at {figure(point.get('concurrency'))}: {_text(limit_line(limit))}" for point, limit in limits),
+        ]
+    found = mappings(result.get("diagnosis"))
+    if found:
+        lines += ["", "## Diagnosis"]
+        lines += [
+            f"- **{_text(item.get('code'))}** {_text(item.get('message'))}  \n  do: {_text(item.get('do'))}" for item in found
+        ]
+    return "\n".join(lines) + "\n"
+
+
+def _text(value: Any) -> str:
+    """Return text that cannot open markup, a table cell or HTML."""
+    text = " ".join(str(value).split())
+    for mark in ("\\", "`", "*", "[", "]", "|"):
+        text = text.replace(mark, "\\" + mark)
+    return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
