@@ -43,19 +43,19 @@ def nice_ceiling(value: float) -> float:
     if value <= 0:
         return 1.0
     base = 10.0 ** math.floor(math.log10(value))
-    return next(base * step for step in (1, 1.5, 2, 2.5, 3, 4, 5, 6, 8, 10) if base * step >= value * 0.999999)
+    return next(base * step for step in (1, 1.2, 1.6, 2, 2.4, 3.2, 4, 6, 8, 10) if base * step >= value * 0.999999)
 
 
 def throughput(bars: Sequence[Bar]) -> str:
     """Measured tok/s by concurrency as bars, the bound behind them, limits as lines, and the figures below each bar."""
     if not bars:
         return ""
-    left, top, plot, width = 46, 8, 190, 560
+    left, top, plot, width = 56, 8, 150, 420
     ceiling = nice_ceiling(
         max((value for bar in bars for value in (bar.value, bar.high, bar.bound, bar.limit) if value is not None), default=1)
     )
     slot = (width - left - 6) / len(bars)
-    wide = min(78.0, slot * 0.62)
+    wide = min(66.0, slot * 0.62)
 
     def y(value: float) -> float:
         return top + plot * (1 - value / ceiling)
@@ -66,7 +66,8 @@ def throughput(bars: Sequence[Bar]) -> str:
         x = middle - wide / 2
         if bar.bound is not None:
             parts.append(
-                f'<rect class="bound" x="{x:.1f}" y="{y(bar.bound):.1f}" width="{wide:.1f}" height="{y(0) - y(bar.bound):.1f}" rx="3"/>'
+                f'<rect class="bound" x="{x:.1f}" y="{y(bar.bound):.1f}" width="{wide:.1f}" '
+                f'height="{y(0) - y(bar.bound):.1f}" rx="3"/>'
             )
         if bar.value is not None:
             height = max(1.0, y(0) - y(bar.value))
@@ -76,7 +77,8 @@ def throughput(bars: Sequence[Bar]) -> str:
             )
         if bar.low is not None and bar.high is not None and y(bar.low) - y(bar.high) > 2:
             parts.append(
-                f'<path class="whisker" d="M{middle - 5:.1f} {y(bar.high):.1f}h10M{middle:.1f} {y(bar.high):.1f}V{y(bar.low):.1f}m-5 0h10"/>'
+                f'<path class="whisker" d="M{middle - 5:.1f} {y(bar.high):.1f}h10'
+                f'M{middle:.1f} {y(bar.high):.1f}V{y(bar.low):.1f}m-5 0h10"/>'
             )
         if bar.limit is not None:
             parts.append(f'<path class="limit" d="M{x - 5:.1f} {y(bar.limit):.1f}h{wide + 10:.1f}"/>')
@@ -101,14 +103,14 @@ def latency(rows: Sequence[Row], unit: str = "ms") -> str:
     rows = [row for row in rows if row.samples]
     if not rows:
         return ""
-    width, left, right, step = 560, 46, 12, 58
+    width, left, right, step = 420, 40, 12, 54
     high = max(max(row.samples) for row in rows)
     low = min(min(row.samples) for row in rows)
     high = max([high, *(row.limit for row in rows if row.limit is not None and row.limit < 2 * high)])
     start = 0.0 if low < high / 2 else math.floor(low / 5 - 1) * 5.0
     end = start + nice_ceiling((high - start) * 1.02)
     scale = (width - left - right) / (end - start)
-    bins = 48
+    bins = 40
     parts = []
     for position, row in enumerate(rows):
         base = 16 + step * (position + 1) - 12
@@ -134,7 +136,8 @@ def latency(rows: Sequence[Row], unit: str = "ms") -> str:
         value = start + (end - start) * index / 4
         anchor = "middle" if index < 4 else "end"
         parts.append(
-            f'<text class="tick" x="{left + (value - start) * scale:.1f}" y="{base + 8}" text-anchor="{anchor}">{escape(figure(value))}</text>'
+            f'<text class="tick" x="{left + (value - start) * scale:.1f}" y="{base + 8}" text-anchor="{anchor}">'
+            f"{escape(figure(value))}</text>"
         )
     parts.append(f'<text class="tick head" x="0" y="{base + 8}">{escape(unit)}</text>')
     return _svg(width, base + 16, f"Distribution by concurrency in {unit}", parts)
@@ -162,21 +165,20 @@ def timeline(seconds: Sequence[float], values: Sequence[float], window: tuple[fl
     parts.append(_grid(left, width - right, ceiling, y, 2))
     line = "L".join(f"{x(moment):.1f} {y(value):.1f}" for moment, value in zip(seconds, values, strict=True))
     parts.append(
-        f'<path class="area" d="M{x(seconds[0]):.1f} {y(0):.1f}L{line}L{x(seconds[-1]):.1f} {y(0):.1f}Z"/><path class="line" d="M{line}"/>'
+        f'<path class="area" d="M{x(seconds[0]):.1f} {y(0):.1f}L{line}L{x(seconds[-1]):.1f} {y(0):.1f}Z"/>'
+        f'<path class="line" d="M{line}"/>'
     )
     parts += [
-        f'<text class="tick" x="{x(end * part):.1f}" y="{top + plot + 16}" text-anchor="{anchor}">{escape(figure(end * part, 0))} s</text>'
+        f'<text class="tick" x="{x(end * part):.1f}" y="{top + plot + 16}" text-anchor="{anchor}">'
+        f"{escape(figure(end * part, 0))} s</text>"
         for part, anchor in ((0.0, "start"), (0.5, "middle"), (1.0, "end"))
     ]
     return _svg(width, top + plot + 22, "Output tokens per second over time", parts)
 
 
-def card(
-    seconds: Sequence[float], power: Sequence[float | None], busy: Sequence[float | None], limit_w: float | None, end: float
-) -> str:
-    """Power (area, against the card's limit) and busy share (line, against 100 %) of one card over the run."""
+def card(seconds: Sequence[float], power: Sequence[float | None], busy: Sequence[float | None], full_w: float, end: float) -> str:
+    """Power (area, full height is ``full_w``) and busy share (line, against 100 %) of one card over the run."""
     width, height = 240, 76
-    top_w = limit_w or nice_ceiling(max((value for value in power if value is not None), default=1))
     parts = [f'<path class="grid" d="M0 1H{width}M0 {height / 2}H{width}"/><path class="axis" d="M0 {height}H{width}"/>']
 
     def points(values: Sequence[float | None], ceiling: float) -> list[str]:
@@ -187,7 +189,7 @@ def card(
             if v is not None
         ]
 
-    drawn, active = points(power, top_w), points(busy, 1.0)
+    drawn, active = points(power, full_w), points(busy, 1.0)
     if len(drawn) > 1:
         first, last = drawn[0].split()[0], drawn[-1].split()[0]
         parts.append(f'<path class="power" d="M{first} {height}L{"L".join(drawn)}L{last} {height}Z"/>')
@@ -214,4 +216,5 @@ def _grid(left: float, right: float, ceiling: float, y, steps: int) -> str:  # t
 
 
 def _svg(width: float, height: float, title: str, parts: Sequence[str]) -> str:
-    return f'<svg viewBox="0 0 {width} {height}" role="img" aria-label="{escape(title)}">{"".join(parts)}</svg>'
+    size = "large" if width > 400 else "small"
+    return f'<svg class="{size}" viewBox="0 0 {width} {height}" role="img" aria-label="{escape(title)}">{"".join(parts)}</svg>'

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from .report_data import ResultFolder, mapping, mappings
-from .report_format import ABSENT, escape, figure, percent, shown_arguments
+from .report_format import ABSENT, escape, figure, percent, sentence, shown_arguments
 from .report_points import badge
 
 GOOD_NEWS = {"GATE-HEADROOM"}
@@ -29,8 +29,9 @@ def diagnosis(folder: ResultFolder) -> str:
         )
         style = " info" if item.get("code") in GOOD_NEWS else ""
         parts.append(
-            f'<div class="found{style}"><h3>{escape(item.get("code"))}</h3><p class="say">{escape(item.get("message"))}</p>'
-            f'<p><b>Do:</b> {escape(item.get("do"))}</p><div class="facts">{facts}</div></div>'
+            f'<div class="found{style}"><h3>{escape(item.get("code"))}</h3>'
+            f'<p class="say">{escape(sentence(item.get("message")))}</p>'
+            f'<p><b>Do:</b> {escape(sentence(item.get("do")))}</p><div class="facts">{facts}</div></div>'
         )
     return f'<h2>Diagnosis, from evidence</h2><div class="panel">{"".join(parts)}</div>' if parts else ""
 
@@ -56,7 +57,8 @@ def arguments(folder: ResultFolder) -> str:
     else:
         said = f"{different} differ from what was asked." if different else "Every asked value is what the server resolved."
     return (
-        f'<h2>Arguments</h2><div class="panel"><p>{said}</p><details{" open" if different else ""}><summary>{len(names)} arguments</summary>'
+        f'<h2>Arguments</h2><div class="panel"><p>{said}</p>'
+        f"<details{' open' if different else ''}><summary>{len(names)} arguments</summary>"
         '<table class="narrow" style="margin-top:12px"><thead><tr><th class="text">field</th><th class="text">asked</th>'
         f'<th class="text">resolved</th></tr></thead><tbody>{rows}</tbody></table></details></div>'
     )
@@ -70,7 +72,7 @@ def check_findings(folder: ResultFolder) -> str:
         reason = accepted.get("reason") if isinstance(accepted, Mapping) else accepted
         level = f"{badge('accepted')} {escape(reason)}" if accepted else badge(item.get("level"))
         rows.append(
-            f'<tr><td class="text"><b>{escape(item.get("code"))}</b></td><td class="text">{escape(item.get("message"))}'
+            f'<tr><td class="text code"><b>{escape(item.get("code"))}</b></td><td class="text">{escape(item.get("message"))}'
             f'<small>{escape(item.get("source") or "")}</small></td><td class="text">{level}</td></tr>'
         )
     if not rows:
@@ -109,7 +111,7 @@ def assumptions(folder: ResultFolder) -> str:
     lines = [str(line) for line in stated] if isinstance(stated, list) else []
     if any(point.get("bound_tokens_per_s") is not None for point in folder.points):
         lines.append(
-            "The bound counts memory reads alone, with experts chosen uniformly, even stages and micro-batches filled in the best way."
+            "The bound counts memory reads alone: experts chosen uniformly, even stages, micro-batches filled in the best way."
         )
         bandwidth = mapping(folder.result.get("bound")).get("bandwidth_gb_s")
         if bandwidth is not None:

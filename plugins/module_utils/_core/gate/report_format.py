@@ -21,7 +21,7 @@ SHOWN_ARGUMENTS = frozenset(
     max_total_tokens mem_fraction_static model_path moe_runner_backend nnodes page_size pp_async_batch_depth
     pp_max_micro_batch_size pp_size prefill_attention_backend quantization reasoning_parser revision sampling_backend
     schedule_policy served_model_name speculative_algorithm tool_call_parser tp_size trust_remote_code watchdog_timeout
-    """.split()
+    """.split()  # noqa: SIM905 - a hundred quoted names would hide the list
 )
 
 
@@ -59,12 +59,23 @@ def interval(bounds: Any) -> str:
     """Return "[low … high]" without brackets, or a dash unless both ends are numbers."""
     if not isinstance(bounds, (list, tuple)) or len(bounds) != 2 or any(number(end) is None for end in bounds):
         return ABSENT
-    return f"{figure(bounds[0])} … {figure(bounds[1])}"
+    digits = 1 if max(abs(end) for end in bounds) < 1000 else 0
+    return f"{figure(bounds[0], digits)} … {figure(bounds[1], digits)}"
 
 
 def shown_arguments(resolved: Mapping[str, Any]) -> dict[str, Any]:
     """Return the arguments a report may print: those on the list, dotted parts of them included."""
     return {key: value for key, value in sorted(resolved.items()) if str(key).split(".")[0] in SHOWN_ARGUMENTS}
+
+
+def sentence(text: Any) -> str | None:
+    """Return text with a capital at the start and a full stop; units stay with their number."""
+    words = str(text).strip() if text is not None else ""
+    if not words:
+        return None
+    for unit in ("%", "tok/s", "ms", "µs", "W", "×"):
+        words = words.replace(f" {unit}", f"\u00a0{unit}")
+    return words[0].upper() + words[1:] + ("" if words[-1] in ".!?" else ".")
 
 
 def bound_ratio(point: Mapping[str, Any]) -> float | None:
@@ -74,12 +85,11 @@ def bound_ratio(point: Mapping[str, Any]) -> float | None:
 
 
 def limit_line(limit: Mapping[str, Any]) -> str:
-    """Return one limit on one line: verdict, metric, value, interval, limit, sample count."""
+    """Return one limit on one line: metric, value, interval, limit, sample count."""
     sign = "≥" if str(limit.get("metric", "")).startswith("min_") else "≤"
     ci = interval(limit.get("ci"))
     inner = f" ({ci})" if ci != ABSENT else ""
     metric = str(limit.get("metric")).removeprefix("min_").removeprefix("max_")
     return (
-        f"{limit.get('verdict') or ABSENT}: {metric} {figure(limit.get('value'))}{inner}, "
-        f"needs {sign} {figure(limit.get('limit'))}, n={figure(limit.get('n'))}"
+        f"{metric} {figure(limit.get('value'))}{inner}, needs {sign} {figure(limit.get('limit'))}, n = {figure(limit.get('n'))}"
     )

@@ -9,7 +9,7 @@ from typing import Any
 from . import charts
 from .diagnosis_evidence import number
 from .report_data import ResultFolder, mapping, mappings
-from .report_format import ABSENT, escape, figure, percent
+from .report_format import escape, figure, percent
 from .report_points import key
 
 
@@ -42,7 +42,7 @@ def stages(folder: ResultFolder) -> str:
         note = "Whether clocks were held back is not known."
     keys = key("", "busy") + key("amber", "power of its limit")
     return (
-        f'<h2>Stages</h2><div class="panel"><div class="head"><h3>Mean over the run</h3><span>{keys}</span></div>{"".join(rows)}'
+        f'<div class="panel"><div class="head"><h3>Stages, mean over the run</h3><span>{keys}</span></div>{"".join(rows)}'
         f'<p class="note">{note}</p></div>'
     )
 
@@ -54,21 +54,24 @@ def cards(folder: ResultFolder) -> str:
     if not series:
         return ""
     end = max(card.seconds[-1] for card in series) or 1.0
+    seen = max((value for card in series for value in card.power_w if value is not None), default=None)
+    limits = [number(mapping(known.get(card.index, {}).get("power_w")).get("limit")) for card in series]
+    stated = all(limit for limit in limits)
     parts = []
-    for card in series:
+    for card, limit in zip(series, limits, strict=True):
         gpu = known.get(card.index, {})
-        limit = number(mapping(gpu.get("power_w")).get("limit"))
+        top = limit if stated and limit else charts.nice_ceiling(seen or 1.0)
         stage = gpu.get("stage")
         title = f"card {card.index}" + (f" · stage {figure(stage)}" if stage is not None else "")
         highest = max((value for value in card.power_w if value is not None), default=None)
         parts.append(
             f'<div><div class="head"><h3>{escape(title)}</h3><span>max {figure(highest, 0)} W</span></div>'
-            f"{charts.card(card.seconds, card.power_w, card.utilization_ratio, limit, end)}</div>"
+            f"{charts.card(card.seconds, card.power_w, card.utilization_ratio, top, end)}</div>"
         )
-    limits = sorted({number(mapping(gpu.get("power_w")).get("limit")) or 0.0 for gpu in known.values()} - {0.0})
-    scale = " / ".join(figure(limit, 0) for limit in limits) or ABSENT
+    scales = sorted({limit for limit in limits if limit}) if stated else [charts.nice_ceiling(seen or 1.0)]
+    scale = " / ".join(figure(limit, 0) for limit in scales) + (" W" if stated else " W (limit not known)")
     spans = " · ".join(f"{figure(level)} in flight {figure(start, 0)}–{figure(last, 0)} s" for level, start, last in folder.spans)
-    keys = key("amber", f"power, full height = {scale} W") + key("thin", "busy, full height = 100 %")
+    keys = key("amber", f"power, full height = {scale}") + key("thin", "busy, full height = 100 %")
     return (
         f'<h2>Cards over time</h2><div class="panel"><div class="cards">{"".join(parts)}</div>'
         f'<p class="note">{keys}<br>0–{figure(end, 0)} s. {escape(spans)}</p></div>'

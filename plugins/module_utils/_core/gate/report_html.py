@@ -7,17 +7,23 @@ from typing import Any
 
 from . import report_context, report_hardware, report_points
 from .report_data import ResultFolder, mapping, mappings
-from .report_format import escape, figure
+from .report_format import escape, sentence
 from .report_style import STYLE
+
+
+def _reach(folder: ResultFolder) -> str:
+    """Throughput and stages side by side: how much was reached, and which cards did the work."""
+    panels = report_points.throughput_chart(folder) + report_hardware.stages(folder)
+    return f'<h2>Throughput and stages</h2><div class="grid2">{panels}</div>' if panels else ""
+
 
 SECTIONS = (
     report_points.tiles,
     report_points.table,
     report_context.diagnosis,
-    report_points.throughput_chart,
+    _reach,
     report_points.latency_charts,
     report_points.timelines,
-    report_hardware.stages,
     report_hardware.cards,
     report_context.arguments,
     report_context.check_findings,
@@ -60,12 +66,14 @@ def _hero(folder: ResultFolder, verdict: str) -> str:
     if reasons:
         text = "<ul>" + "".join(f"<li>{escape(reason)}</li>" for reason in reasons) + "</ul>"
     elif verdict == "pass":
-        held = sum(len(mappings(point.get("limits"))) for point in folder.points)
-        text = (
-            f"<p>{figure(held)} of {figure(held)} limits held.</p>"
-            if held
-            else "<p>No limit was set; figures are observed only.</p>"
+        verdicts = [limit.get("verdict") for point in folder.points for limit in mappings(point.get("limits"))]
+        held = (
+            f"{verdicts.count('pass')} of {len(verdicts)} limits held."
+            if verdicts
+            else "No limit was set; figures are observed only."
         )
+        room = next((item for item in mappings(folder.result.get("diagnosis")) if item.get("code") == "GATE-HEADROOM"), {})
+        text = f"<p>{held} {escape(sentence(room.get('message')) or '')}</p>"
     elif folder.finished:
         text = ""
     else:

@@ -19,7 +19,7 @@ def render_junit(folder: ResultFolder) -> str:
     for point in folder.points:
         for limit in mappings(point.get("limits")):
             name = f"concurrency {point.get('concurrency')}: {limit.get('metric')} {limit.get('limit')}"
-            _case(suite, name, limit.get("verdict"), limit_line(limit), point.get("window_s"))
+            _case(suite, name, limit.get("verdict"), f"{limit.get('verdict')}: {limit_line(limit)}", point.get("window_s"))
     verdict = result.get("verdict") if folder.finished else None
     reasons = "; ".join(str(reason) for reason in result.get("reasons") or ()) or "the run ended before a verdict"
     # The run has reasons of its own (wrong answers, throttled cards) that no single limit carries.

@@ -47,7 +47,10 @@ def render_markdown(folder: ResultFolder) -> str:
         lines += [
             "",
             "## Limits",
-            *(f"- at {figure(point.get('concurrency'))}: {_text(limit_line(limit))}" for point, limit in limits),
+            *(
+                f"- at {figure(point.get('concurrency'))}: {_text(limit.get('verdict'))}: {_text(limit_line(limit))}"
+                for point, limit in limits
+            ),
         ]
     found = mappings(result.get("diagnosis"))
     if found:

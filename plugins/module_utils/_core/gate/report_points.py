@@ -21,6 +21,10 @@ def badge(verdict: Any) -> str:
     return f'<span class="badge {escape(word)}">{escape(word)}</span>'
 
 
+def limit_on(point: Mapping[str, Any], metric: str) -> float | None:
+    return next((number(limit.get("limit")) for limit in mappings(point.get("limits")) if limit.get("metric") == metric), None)
+
+
 def speed_limit(point: Mapping[str, Any]) -> float | None:
     """The least tok/s this point has to reach, None when it has no such limit."""
     return next(
@@ -41,8 +45,10 @@ def tiles(folder: ResultFolder) -> str:
         reach = f"{percent(ratio)} of the bound, {figure(bound, 0)} tok/s" if bound is not None else "bound not known"
         needs = f" · needs {figure(limit, 1)}" if limit is not None else ""
         parts.append(
-            f'<div class="panel tile"><div class="top"><p>{figure(point.get("concurrency"))} in flight{needs}</p>{badge(point.get("verdict"))}</div>'
-            f"<b>{figure(point.get('output_tokens_per_s'), 1)} <small>tok/s</small></b>{charts.meter(ratio, '')}<p>{reach}</p></div>"
+            f'<div class="panel tile"><div class="top"><p>{figure(point.get("concurrency"))} in flight{needs}</p>'
+            f"{badge(point.get('verdict'))}</div>"
+            f"<b>{figure(point.get('output_tokens_per_s'), 1)} <small>tok/s</small></b>"
+            f"{charts.meter(ratio, '')}<p>{reach}</p></div>"
         )
     return f'<div class="tiles">{"".join(parts)}</div>' if parts else ""
 
@@ -59,13 +65,18 @@ def table(folder: ResultFolder) -> str:
     head = "".join(f"<th>{escape(column)}</th>" for column in COLUMNS)
     limits = [(point, limit) for point in folder.points for limit in mappings(point.get("limits"))]
     lines = "".join(
-        f'<tr><td data-label="in flight">{figure(point.get("concurrency"))}</td><td class="text" data-label="limit">{escape(limit_line(limit))}</td></tr>'
+        f'<tr><td class="code">{figure(point.get("concurrency"))} in flight</td>'
+        f'<td class="code">{badge(limit.get("verdict"))}</td>'
+        f'<td class="text">{escape(limit_line(limit))}</td></tr>'
         for point, limit in limits
     )
     below = f'<h3 style="margin:20px 0 8px">Limits</h3><table class="narrow"><tbody>{lines}</tbody></table>' if lines else ""
     level = f"Intervals at {percent(confidence)} confidence. " if confidence is not None else ""
-    note = f'<p class="note">{level}Warm-up and drain are outside the figures. {ABSENT} means not measured or not known, never zero.</p>'
-    return f'<h2>Points</h2><div class="panel"><table class="wide"><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>{below}{note}</div>'
+    note = f'<p class="note">{level}Warm-up and drain are outside. {ABSENT} means not measured or not known, never zero.</p>'
+    return (
+        f'<h2>Points</h2><div class="panel"><table class="wide"><thead><tr>{head}</tr></thead>'
+        f"<tbody>{rows}</tbody></table>{below}{note}</div>"
+    )
 
 
 def _row(point: Mapping[str, Any]) -> str:
@@ -110,7 +121,7 @@ def throughput_chart(folder: ResultFolder) -> str:
         return ""
     keys = key("", "measured") + key("limit", "limit") + key("dash", "bound of memory bandwidth")
     return (
-        f'<h2>Throughput</h2><div class="panel" style="max-width:720px"><div class="head"><h3>Output tok/s by requests in flight</h3>'
+        f'<div class="panel"><div class="head"><h3>Output tok/s by requests in flight</h3>'
         f"<span>{keys}</span></div>{charts.throughput(bars)}</div>"
     )
 
@@ -123,14 +134,7 @@ def latency_charts(folder: ResultFolder) -> str:
         for samples in folder.samples:
             point = next((point for point in folder.points if point.get("concurrency") == samples.concurrency), {})
             stated = mapping(point.get(name))
-            limit = next(
-                (
-                    number(item.get("limit"))
-                    for item in mappings(point.get("limits"))
-                    if item.get("metric") == f"max_{name[:4]}_p99_ms"
-                ),
-                None,
-            )
+            limit = limit_on(point, f"max_{name[:4]}_p99_ms")
             rows.append(
                 charts.Row(
                     figure(samples.concurrency),
@@ -157,7 +161,8 @@ def timelines(folder: ResultFolder) -> str:
         chart = charts.timeline(line.seconds, line.tokens_per_s, line.window_s)
         if chart:
             panels.append(
-                f'<div class="panel"><div class="head"><h3>{figure(line.concurrency)} in flight</h3><span>tok/s</span></div>{chart}</div>'
+                f'<div class="panel"><div class="head"><h3>{figure(line.concurrency)} in flight</h3>'
+                f"<span>tok/s</span></div>{chart}</div>"
             )
     if not panels:
         return ""

@@ -7,11 +7,13 @@ STYLE = """
 :root{color-scheme:light dark;--page:#f5f6f8;--card:#fff;--ink:#14181f;--soft:#5b6472;--faint:#e3e6eb;--rule:#d3d8e0;
 --blue:#2f6fde;--blue-soft:#d9e6fb;--good:#177a3d;--good-soft:#dff3e5;--bad:#c02b25;--bad-soft:#fbe4e2;--warn:#96620a;
 --warn-soft:#fbefd6;--amber:#d98a12;--shade:#eef3fc}
-@media (prefers-color-scheme:dark){:root{--page:#0f1216;--card:#181c22;--ink:#e9ecf1;--soft:#9aa4b2;--faint:#262c35;--rule:#343c48;
+@media (prefers-color-scheme:dark){:root{--page:#0f1216;--card:#181c22;--ink:#e9ecf1;--soft:#9aa4b2;--faint:#262c35;
+--rule:#343c48;
 --blue:#6ea2ff;--blue-soft:#1f3050;--good:#5fd08a;--good-soft:#15301f;--bad:#ff8078;--bad-soft:#3a1a19;--warn:#f0bd62;
 --warn-soft:#352811;--amber:#f0a93c;--shade:#1c2533}}
 *{box-sizing:border-box}
-body{margin:0;background:var(--page);color:var(--ink);font:15px/1.5 system-ui,-apple-system,"Segoe UI",Roboto,"DejaVu Sans",sans-serif;
+body{margin:0;background:var(--page);color:var(--ink);
+font:15px/1.5 system-ui,-apple-system,"Segoe UI",Roboto,"DejaVu Sans",sans-serif;
 font-variant-numeric:tabular-nums}
 main{max-width:1120px;margin:0 auto;padding:28px 20px 60px}
 h1,h2,h3,p{margin:0}h2{font-size:18px;margin:34px 0 12px}h3{font-size:14px;font-weight:600}
@@ -24,7 +26,8 @@ h1,h2,h3,p{margin:0}h2{font-size:18px;margin:34px 0 12px}h3{font-size:14px;font-
 .hero ul{margin:10px 0 0;padding-left:20px;font-size:16px;overflow-wrap:anywhere}.hero p{margin-top:10px;font-size:16px}
 .panel{background:var(--card);border:1px solid var(--faint);border-radius:12px;padding:18px 20px;min-width:0}
 .tiles{display:grid;grid-template-columns:repeat(auto-fit,minmax(210px,1fr));gap:14px;margin-top:14px}
-.tile b{display:block;font-size:30px;line-height:1.2;letter-spacing:-.01em}.tile b small{font-size:15px;font-weight:500;color:var(--soft)}
+.tile b{display:block;font-size:30px;line-height:1.2;letter-spacing:-.01em}.tile b small{font-size:15px;font-weight:500;
+color:var(--soft)}
 .tile p{color:var(--soft);font-size:13px}.tile .top{display:flex;justify-content:space-between;gap:8px;align-items:center}
 .grid2{display:grid;grid-template-columns:repeat(auto-fit,minmax(min(100%,420px),1fr));gap:14px}
 .grid3{display:grid;grid-template-columns:repeat(auto-fit,minmax(min(100%,300px),1fr));gap:14px}
@@ -32,7 +35,8 @@ h1,h2,h3,p{margin:0}h2{font-size:18px;margin:34px 0 12px}h3{font-size:14px;font-
 .head{display:flex;flex-wrap:wrap;justify-content:space-between;gap:2px 12px;align-items:baseline;margin-bottom:8px}
 .head span{color:var(--soft);font-size:13px}
 .note{color:var(--soft);font-size:13px;margin-top:10px;overflow-wrap:anywhere}
-.badge{display:inline-block;border-radius:99px;padding:1px 10px;font-size:12.5px;font-weight:600;background:var(--faint);color:var(--soft);
+.badge{display:inline-block;border-radius:99px;padding:1px 10px;font-size:12.5px;font-weight:600;background:var(--faint);
+color:var(--soft);
 white-space:nowrap}
 .badge.pass{background:var(--good-soft);color:var(--good)}.badge.fail,.badge.error{background:var(--bad-soft);color:var(--bad)}
 .badge.inconclusive,.badge.advice{background:var(--warn-soft);color:var(--warn)}
@@ -41,43 +45,51 @@ th{text-align:right;color:var(--soft);font-weight:500;font-size:13px;padding:0 1
 td{text-align:right;padding:9px 10px;border-top:1px solid var(--faint);vertical-align:top}
 td small{display:block;color:var(--soft);font-size:12px;white-space:nowrap}
 th:first-child,td:first-child{text-align:left;padding-left:0}th:last-child,td:last-child{padding-right:0}
+td.code{white-space:nowrap;width:1%}
 td.text,th.text{text-align:left;overflow-wrap:anywhere}
 .off{color:var(--bad);font-weight:600}
 svg{display:block;width:100%;height:auto;overflow:visible}
 svg text{font:13px system-ui,-apple-system,"Segoe UI",Roboto,"DejaVu Sans",sans-serif;fill:var(--soft)}
-svg .strong{fill:var(--ink);font-weight:600}svg .value{fill:var(--blue);font-weight:600}
+svg.large text{font-size:12px}svg .strong{fill:var(--ink);font-weight:600}svg .value{fill:var(--blue);font-weight:600}
 .grid{stroke:var(--faint);fill:none}.axis{stroke:var(--rule);fill:none}
 .bound{fill:none;stroke:var(--soft);stroke-dasharray:4 3}.measured{fill:var(--blue)}
 .whisker{stroke:var(--ink);fill:none;stroke-width:1.5}path.limit{stroke:var(--bad);stroke-width:2.5;fill:none}
 .hist{fill:var(--blue);opacity:.55}path.p50{stroke:var(--ink);stroke-width:2}path.p99{stroke:var(--amber);stroke-width:2}
-.window{fill:var(--shade)}.area{fill:var(--blue);opacity:.14}.line{stroke:var(--blue);stroke-width:1.8;fill:none;stroke-linejoin:round}
+.window{fill:var(--shade)}.area{fill:var(--blue);opacity:.14}.line{stroke:var(--blue);stroke-width:1.8;fill:none;
+stroke-linejoin:round}
 .power{fill:var(--amber);opacity:.5}.busy{stroke:var(--blue);stroke-width:1.5;fill:none;stroke-linejoin:round}
-.key{display:inline-flex;align-items:center;gap:6px;margin-right:14px;white-space:nowrap}
-.key i{width:14px;height:10px;border-radius:2px;background:var(--blue);display:inline-block}.key i.amber{background:var(--amber)}
+.key{display:inline-flex;vertical-align:middle;align-items:center;gap:6px;margin-right:14px;white-space:nowrap}
+.key i{width:14px;height:10px;border-radius:2px;background:var(--blue);display:inline-block}
+.key i.amber{background:var(--amber)}
 .key i.limit{height:3px;background:var(--bad)}.key i.dash{background:none;border:1.5px dashed var(--soft)}
-.key i.ink{height:3px;background:var(--ink)}.key i.thin{height:3px}.key i.shade{background:var(--shade);border:1px solid var(--rule)}
+.key i.ink{height:3px;background:var(--ink)}.key i.thin{height:3px}.key i.shade{background:var(--shade);
+border:1px solid var(--rule)}
 .stage{display:grid;grid-template-columns:96px 1fr 48px 1fr 108px;gap:10px;align-items:center;padding:4px 0;font-size:14px}
 .stage>:nth-child(odd):not(:first-child){text-align:right;color:var(--soft);white-space:nowrap}
-.meter{display:block;height:12px;border-radius:3px;background:var(--faint);overflow:hidden}.meter i{display:block;height:100%;background:var(--blue)}
+.meter{display:block;height:12px;border-radius:3px;background:var(--faint);overflow:hidden}.meter i{display:block;height:100%;
+background:var(--blue)}
 .meter i.amber{background:var(--amber)}.meter.unknown{background:none;border:1px dashed var(--rule)}
 .tile .meter{height:8px;margin:8px 0 6px}
 .found{border-left:4px solid var(--warn);padding:2px 0 2px 16px;margin:0 0 20px}.found:last-child{margin-bottom:0}
-.found.info{border-color:var(--blue)}.found h3{font-size:13px;letter-spacing:.03em;color:var(--soft)}.found p{overflow-wrap:anywhere}
+.found.info{border-color:var(--blue)}.found h3{font-size:13px;letter-spacing:.03em;color:var(--soft)}
+.found p{overflow-wrap:anywhere}
 .found .say{font-size:16px;margin:2px 0 6px}
-.facts{display:flex;flex-wrap:wrap;gap:4px 18px;margin-top:8px;color:var(--soft);font-size:13px}.facts b{color:var(--ink);font-weight:600}
+.facts{display:flex;flex-wrap:wrap;gap:4px 18px;margin-top:8px;color:var(--soft);font-size:13px}.facts b{color:var(--ink);
+font-weight:600}
 .facts span{overflow-wrap:anywhere}
 dl{display:grid;grid-template-columns:minmax(120px,auto) 1fr;gap:6px 18px;margin:0;font-size:14px}dt{color:var(--soft)}
 dd{margin:0;overflow-wrap:anywhere}code{font:13px ui-monospace,"DejaVu Sans Mono",monospace;overflow-wrap:anywhere}
 details summary{cursor:pointer;color:var(--soft);margin-top:12px}
 @media (max-width:640px){main{padding:16px 12px 40px}.hero{padding:16px 18px}.hero h1{font-size:40px}.panel{padding:14px}
-.wide thead{display:none}.wide tr{display:grid;grid-template-columns:1fr 1fr;gap:8px 14px;border-top:1px solid var(--faint);padding:12px 0}
+.wide thead{display:none}.wide tr{display:grid;grid-template-columns:1fr 1fr;gap:8px 14px;border-top:1px solid var(--faint);
+padding:12px 0}
 .wide tr:first-child{border-top:0;padding-top:0}.wide td{border:0;padding:0;text-align:left}
 .wide td.text{grid-column:1/-1}
 .wide td::before{content:attr(data-label);display:block;color:var(--soft);font-size:12px}
 .narrow th,.narrow td{padding-left:5px;padding-right:5px}
 .cards{grid-template-columns:1fr 1fr;gap:12px}.stage{grid-template-columns:64px 1fr 44px;gap:4px 10px;padding:7px 0}
 .stage>:nth-child(4){grid-column:2}.stage>:nth-child(5){grid-column:3}.stage .of{display:none}
-svg text{font-size:15px}.cards .head{display:block}
+svg.large text{font-size:14px}svg.small text{font-size:15px}.cards .head{display:block}
 dl{grid-template-columns:1fr;gap:2px}dd{margin-bottom:8px}}
 @media print{body{background:#fff}.panel{break-inside:avoid}}
 """
