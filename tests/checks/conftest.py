@@ -25,8 +25,15 @@ def run() -> Run:
     def call(*words: str | Path, cwd: Path = REPOSITORY, env: Mapping[str, str] | None = None) -> str:
         argv = [str(word) for word in words]
         paths = os.pathsep.join((str(BIN), os.environ["PATH"]))
-        done = subprocess.run(argv, cwd=cwd, env={**os.environ, "PATH": paths, **(env or {})}, check=False, text=True,
-                              stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+        done = subprocess.run(
+            argv,
+            cwd=cwd,
+            env={**os.environ, "PATH": paths, **(env or {})},
+            check=False,
+            text=True,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+        )
         if done.returncode:
             tail = "\n".join(done.stdout.splitlines()[-TAIL_LINES:])
             pytest.fail(f"{' '.join(argv)} ended with status {done.returncode}\n{tail}", pytrace=False)

@@ -19,8 +19,11 @@ DEFAULT = REPOSITORY / ".venv"
 def check_venv(python: str = sys.executable) -> None:
     """Refuse where Python cannot make an environment: Debian ships that part as a package of its own."""
     if not succeeds([python, "-c", "import ensurepip, venv"]):
-        raise InferopsError(f"{python} cannot make virtual environments", why="the modules venv and ensurepip are missing",
-                            do="apt-get install -y python3-venv")
+        raise InferopsError(
+            f"{python} cannot make virtual environments",
+            why="the modules venv and ensurepip are missing",
+            do="apt-get install -y python3-venv",
+        )
 
 
 def create(folder: Path, python: str = sys.executable) -> Path:
@@ -42,8 +45,10 @@ def ensure(folder: Path = DEFAULT, lock: Path = OLDEST_LOCK, python: str = sys.e
             return folder / "bin" / "python"
         inside = create(folder, python)
         with Step(f"installing {lock.name} into {folder}"):
-            run([inside, "-m", "pip", "install", "-q", "--disable-pip-version-check", "--require-hashes", "-r", lock],
-                do="make the Python package index reachable for pip, then repeat")
+            run(
+                [inside, "-m", "pip", "install", "-q", "--disable-pip-version-check", "--require-hashes", "-r", lock],
+                do="make the Python package index reachable for pip, then repeat",
+            )
         stamp.write_text(key)
     return inside
 

@@ -17,8 +17,12 @@ from .shell import Step, run
 
 LABEL = "inferops.lab"
 # What a host needs beyond a container's defaults so that systemd can sandbox its services (else 226/NAMESPACE).
-RIGHTS = ("--cap-add=SYS_ADMIN,SYS_PTRACE,NET_ADMIN,SYS_NICE", "--security-opt=seccomp=unconfined", "--security-opt=unmask=ALL",
-          "--security-opt=apparmor=unconfined")
+RIGHTS = (
+    "--cap-add=SYS_ADMIN,SYS_PTRACE,NET_ADMIN,SYS_NICE",
+    "--security-opt=seccomp=unconfined",
+    "--security-opt=unmask=ALL",
+    "--security-opt=apparmor=unconfined",
+)
 START_TIMEOUT_S = 120
 
 
@@ -26,13 +30,28 @@ def up(name: str, *, suite: str = "bookworm", publish: Sequence[str] = (), mount
     """Start a fresh host, in place of one of the same name, and wait until systemd says that it runs and ssh lets us in."""
     picture = image(suite)
     with Step(f"starting host {name}"):
-        podman()("run", "--detach", "--replace", f"--name={name}", f"--hostname={name}", f"--label={LABEL}=1", "--systemd=always",
-                 *RIGHTS, *(f"--publish={p}" for p in publish), *(f"--volume={m}" for m in (*default_mounts(), *mounts)), picture)
+        podman()(
+            "run",
+            "--detach",
+            "--replace",
+            f"--name={name}",
+            f"--hostname={name}",
+            f"--label={LABEL}=1",
+            "--systemd=always",
+            *RIGHTS,
+            *(f"--publish={p}" for p in publish),
+            *(f"--volume={m}" for m in (*default_mounts(), *mounts)),
+            picture,
+        )
         state = _settled_state(name)
         if state != "running":
             failed = exec_in(name, ["systemctl", "list-units", "--failed", "--no-legend", "--plain"], check=False)
-            raise InferopsError(f"host {name} is {state or 'not up'}, not running", where=name, why=failed.strip() or None,
-                                do=f"tests/lab/lab exec {name} journalctl -b -p warning")
+            raise InferopsError(
+                f"host {name} is {state or 'not up'}, not running",
+                where=name,
+                why=failed.strip() or None,
+                do=f"tests/lab/lab exec {name} journalctl -b -p warning",
+            )
         run([*ssh_argv(name), "true"], timeout_s=START_TIMEOUT_S)
 
 
@@ -60,8 +79,9 @@ def down(names: Sequence[str]) -> None:
         podman()("rm", "-f", "--ignore", "-t", "0", *names)
 
 
-def running() -> list[str]:
-    return podman()("ps", "--filter", f"label={LABEL}=1", "--format", "{{.Names}}").split()
+def running(*, everything: bool = False) -> list[str]:
+    """Return the hosts that run, or with everything=True also those that stopped."""
+    return podman()("ps", *(["--all"] if everything else []), "--filter", f"label={LABEL}=1", "--format", "{{.Names}}").split()
 
 
 def address(name: str) -> str:
@@ -96,14 +116,21 @@ def ssh_argv(name: str) -> list[str]:
 def inventory(names: Sequence[str], *, group: str = "sglang", host_vars: Mapping[str, object] | None = None) -> dict[str, object]:
     """Return an inventory of these hosts; every value is a connection setting or a variable given."""
     key = str(public_key().with_suffix(""))
-    return {group: {"hosts": {name: {
-        "ansible_host": address(name),
-        "ansible_user": "root",
-        "ansible_ssh_private_key_file": key,
-        "ansible_ssh_common_args": " ".join(ssh_options()),
-        "ansible_python_interpreter": "/usr/bin/python3",
-        **(host_vars or {}),
-    } for name in names}}}
+    return {
+        group: {
+            "hosts": {
+                name: {
+                    "ansible_host": address(name),
+                    "ansible_user": "root",
+                    "ansible_ssh_private_key_file": key,
+                    "ansible_ssh_common_args": " ".join(ssh_options()),
+                    "ansible_python_interpreter": "/usr/bin/python3",
+                    **(host_vars or {}),
+                }
+                for name in names
+            }
+        }
+    }
 
 
 def write_inventory(path: Path, names: Sequence[str], *, group: str = "sglang") -> None:

@@ -13,8 +13,9 @@ from .places import REPOSITORY, cache, digest, locked
 from .runtime import podman
 from .shell import Step, run
 
-PACKAGES = ("systemd,systemd-sysv,dbus,python3,python3-venv,python3-apt,sudo,iproute2,procps,ca-certificates,curl,"
-            "openssh-server,less")
+PACKAGES = (
+    "systemd,systemd-sysv,dbus,python3,python3-venv,python3-apt,sudo,iproute2,procps,ca-certificates,curl,openssh-server,less"
+)
 NVML_SOURCE = REPOSITORY / "tests" / "fakes" / "nvml"
 # Each of these units was seen to leave a host "degraded".
 MASKED = "systemd-modules-load.service systemd-firstboot.service"
@@ -50,8 +51,11 @@ def apt_sources(suite: str, *, folder: Path = Path("/etc/apt")) -> str:
     mirrors = {uri.rstrip("/") for uri in found}
     main = sorted(uri for uri in mirrors if not uri.endswith("-security"))
     if not main:
-        raise InferopsError("this machine's package sources name no Debian mirror", where=str(folder / "sources.list"),
-                            do="add a Debian mirror to the sources, or run on Debian 12 or 13")
+        raise InferopsError(
+            "this machine's package sources name no Debian mirror",
+            where=str(folder / "sources.list"),
+            do="add a Debian mirror to the sources, or run on Debian 12 or 13",
+        )
     security = sorted(uri for uri in mirrors if uri.endswith("-security"))
     lines = [f"deb {main[0]} {suite} main", f"deb {main[0]} {suite}-updates main"]
     return "\n".join(lines + [f"deb {uri} {suite}-security main" for uri in security[:1]]) + "\n"
@@ -69,10 +73,21 @@ def rootfs(suite: str, packages: str) -> Path:
             listing = Path(folder, "sources.list")
             listing.write_text(sources)
             part = Path(folder, "rootfs.tar")
-            run(["mmdebstrap", "--variant=apt", f"--include={packages}", "--aptopt=Acquire::Languages \"none\"",
-                 "--dpkgopt=path-exclude=/usr/share/doc/*", "--dpkgopt=path-exclude=/usr/share/man/*",
-                 "--dpkgopt=path-exclude=/usr/share/locale/*", suite, part, listing],
-                do="make the machine's package mirrors reachable, then repeat")
+            run(
+                [
+                    "mmdebstrap",
+                    "--variant=apt",
+                    f"--include={packages}",
+                    '--aptopt=Acquire::Languages "none"',
+                    "--dpkgopt=path-exclude=/usr/share/doc/*",
+                    "--dpkgopt=path-exclude=/usr/share/man/*",
+                    "--dpkgopt=path-exclude=/usr/share/locale/*",
+                    suite,
+                    part,
+                    listing,
+                ],
+                do="make the machine's package mirrors reachable, then repeat",
+            )
             part.replace(tar)
     return tar
 

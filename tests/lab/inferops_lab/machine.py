@@ -23,11 +23,17 @@ PROGRAMS = {
 NEEDED_GIB = 5.0
 
 
+def check_root() -> None:
+    if os.geteuid() != 0:
+        raise InferopsError(
+            "the test host needs root: it runs systemd in a container with its own mounts",
+            do="run the same command as root, for example: sudo make demo",
+        )
+
+
 def prepare(*, needed_gib: float = NEEDED_GIB) -> None:
     """Make sure that containers can be built and started here, or raise InferopsError with the command that helps."""
-    if os.geteuid() != 0:
-        raise InferopsError("the test host needs root: it runs systemd in a container with its own mounts",
-                            do="run the same command as root, for example: sudo make demo")
+    check_root()
     check_disk(needed_gib)
     missing = [package for program, packages in PROGRAMS.items() if not shutil.which(program) for package in packages]
     if missing:
@@ -38,15 +44,21 @@ def check_disk(needed_gib: float) -> None:
     folder = cache("x").parent
     free_gib = shutil.disk_usage(folder).free / 2**30
     if free_gib < needed_gib:
-        raise InferopsError(f"{folder} has {free_gib:.1f} GiB free, {needed_gib:.1f} GiB are needed", where=str(folder),
-                            do="free some space, or point INFEROPS_CACHE to a folder on a larger disk")
+        raise InferopsError(
+            f"{folder} has {free_gib:.1f} GiB free, {needed_gib:.1f} GiB are needed",
+            where=str(folder),
+            do="free some space, or point INFEROPS_CACHE to a folder on a larger disk",
+        )
 
 
 def install(packages: list[str]) -> None:
     command = "apt-get install -y --no-install-recommends " + " ".join(packages)
     if not shutil.which("apt-get"):
-        raise InferopsError("programs for the test host are missing and this machine has no apt-get", where=" ".join(packages),
-                            do="install podman, runc, mmdebstrap, gcc and an ssh client with this machine's package manager")
+        raise InferopsError(
+            "programs for the test host are missing and this machine has no apt-get",
+            where=" ".join(packages),
+            do="install podman, runc, mmdebstrap, gcc and an ssh client with this machine's package manager",
+        )
     quiet = {"DEBIAN_FRONTEND": "noninteractive"}
     with locked("apt"), Step(f"installing {' '.join(packages)}"):
         if not any(Path("/var/lib/apt/lists").glob("*Packages*")):

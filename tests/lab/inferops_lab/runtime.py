@@ -40,16 +40,18 @@ class Podman:
 def settings(runtime: str, manager: str, *, open_files: int) -> str:
     """Return the containers.conf; limits are those this process may hand on, since root may lack CAP_SYS_RESOURCE."""
     files = min(open_files, 1_048_576)
-    return "\n".join((
-        "[engine]",
-        f'runtime = "{runtime}"',
-        f'cgroup_manager = "{manager}"',
-        'events_logger = "file"',
-        "[containers]",
-        f'default_ulimits = ["nofile={files}:{files}", "nproc=32768:32768"]',
-        'log_driver = "k8s-file"',
-        "",
-    ))
+    return "\n".join(
+        (
+            "[engine]",
+            f'runtime = "{runtime}"',
+            f'cgroup_manager = "{manager}"',
+            'events_logger = "file"',
+            "[containers]",
+            f'default_ulimits = ["nofile={files}:{files}", "nproc=32768:32768"]',
+            'log_driver = "k8s-file"',
+            "",
+        )
+    )
 
 
 def _podman(text: str) -> Podman:
@@ -79,9 +81,12 @@ def podman() -> Podman:
             memory.write_text(json.dumps({"boot": boot, "config": str(candidate.config), "runtime": runtime, "manager": manager}))
             say(f"containers run with podman, {runtime}, {manager}")
             return candidate
-    raise InferopsError("no way to run containers works here", where="podman with crun or runc",
-                        why="; ".join(errors) or "neither runc nor crun is installed",
-                        do="use a machine (virtual is fine) with root and mount rights; an unprivileged container has none")
+    raise InferopsError(
+        "no way to run containers works here",
+        where="podman with crun or runc",
+        why="; ".join(errors) or "neither runc nor crun is installed",
+        do="use a machine (virtual is fine) with root and mount rights; an unprivileged container has none",
+    )
 
 
 def _try(candidate: Podman) -> None:

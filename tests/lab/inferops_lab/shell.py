@@ -14,13 +14,20 @@ from _core.errors import InferopsError
 TAIL_LINES = 15
 
 
-def run(argv: Sequence[str | Path], *, env: Mapping[str, str] | None = None, do: str = "see the output above",
-        timeout_s: float | None = None, stdin: str | None = None) -> str:
+def run(
+    argv: Sequence[str | Path],
+    *,
+    env: Mapping[str, str] | None = None,
+    do: str = "see the output above",
+    timeout_s: float | None = None,
+    stdin: str | None = None,
+) -> str:
     """Return stdout of a program that succeeded; else raise InferopsError with the end of what it printed."""
     words = [str(word) for word in argv]
     try:
-        done = subprocess.run(words, env={**os.environ, **(env or {})}, text=True, capture_output=True, check=False,
-                              timeout=timeout_s, input=stdin)
+        done = subprocess.run(
+            words, env={**os.environ, **(env or {})}, text=True, capture_output=True, check=False, timeout=timeout_s, input=stdin
+        )
     except FileNotFoundError as exc:
         raise InferopsError(f"{words[0]} is not installed", where=" ".join(words), do=do) from exc
     except subprocess.TimeoutExpired as exc:

@@ -20,9 +20,25 @@ TOOLS_LOCK = REPOSITORY / "roles" / "sglang_release" / "files" / "tools.lock"
 EXTRA_LOCK = REPOSITORY / "tests" / "lab" / "wheelhouse.lock"
 FAKE = REPOSITORY / "tests" / "fakes"
 # The Python of the hosts, which need not be the one of this machine.
-HOST_PYTHON = ("--python-version=3.11", "--implementation=cp", "--abi=cp311", "--abi=abi3", "--abi=none",
-               *(f"--platform={p}" for p in ("manylinux_2_34_x86_64", "manylinux_2_28_x86_64", "manylinux_2_17_x86_64",
-                                             "manylinux2014_x86_64", "manylinux_2_5_x86_64", "manylinux1_x86_64", "any")))
+HOST_PYTHON = (
+    "--python-version=3.11",
+    "--implementation=cp",
+    "--abi=cp311",
+    "--abi=abi3",
+    "--abi=none",
+    *(
+        f"--platform={p}"
+        for p in (
+            "manylinux_2_34_x86_64",
+            "manylinux_2_28_x86_64",
+            "manylinux_2_17_x86_64",
+            "manylinux2014_x86_64",
+            "manylinux_2_5_x86_64",
+            "manylinux1_x86_64",
+            "any",
+        )
+    ),
+)
 ENGINE_LOCK = "engine.lock"
 
 
@@ -48,9 +64,25 @@ def _download(python: str, lock: Path, house: Path) -> None:
         return
     _reuse(lock, house)
     with Step(f"downloading the wheels of {lock.name}"), tempfile.TemporaryDirectory(dir=house.parent) as folder:
-        run([python, "-m", "pip", "download", "-q", "--no-deps", "--require-hashes", "--only-binary=:all:", *HOST_PYTHON,
-             f"--find-links={house}", "-d", folder, "-r", lock],
-            do="make the Python package index reachable for pip, then repeat; what was downloaded is kept")
+        run(
+            [
+                python,
+                "-m",
+                "pip",
+                "download",
+                "-q",
+                "--no-deps",
+                "--require-hashes",
+                "--only-binary=:all:",
+                *HOST_PYTHON,
+                f"--find-links={house}",
+                "-d",
+                folder,
+                "-r",
+                lock,
+            ],
+            do="make the Python package index reachable for pip, then repeat; what was downloaded is kept",
+        )
         names = sorted(path.name for path in Path(folder).iterdir())
         for name in names:
             Path(folder, name).replace(house / name)
