@@ -126,9 +126,9 @@ def latency(rows: Sequence[Row], unit: str = "ms") -> str:
             for index, count in enumerate(counts)
             if count
         ]
-        for style, value in (("p50", row.p50), ("p99", row.p99), ("limit", row.limit)):
-            if value is not None and start <= value <= end:
-                x = left + (value - start) * scale
+        for style, mark in (("p50", row.p50), ("p99", row.p99), ("limit", row.limit)):
+            if mark is not None and start <= mark <= end:
+                x = left + (mark - start) * scale
                 parts.append(f'<path class="{style}" d="M{x:.1f} {base + 3}V{base - 37}"/>')
         parts.append(f'<text class="tick strong" x="{left - 10}" y="{base - 2}" text-anchor="end">{escape(row.label)}</text>')
     base = 16 + step * len(rows)

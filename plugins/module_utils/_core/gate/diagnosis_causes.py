@@ -31,20 +31,21 @@ def launch(seen: Observed) -> Finding | None:
     tpot = number(((single or {}).get("tpot_ms") or {}).get("p50"))
     bound = number((single or {}).get("bound_tokens_per_s"))
     power = seen.power_ratio
+    ideal: float | None = None
+    gap: float | None = None
+    launch_us: list[float] | None = None
     if tpot is not None and bound:
         ideal = 1000 / bound
         if tpot < GAP_RATIO * ideal:
             return None
         gap = tpot - ideal
         lost = f"one token takes {tpot:.1f} ms where reading the weights takes {ideal:.1f} ms; {gap:.1f} ms are lost"
-        launch_us = None
         if seen.num_layers:
             launches = [seen.num_layers * count for count in LAUNCHES_PER_LAYER]
             launch_us = [gap * 1000 / launches[1], gap * 1000 / launches[0]]
             each = f"{launch_us[0]:.0f}–{launch_us[1]:.0f} µs"
             lost += f", which is {launches[0]}–{launches[1]} launches of {each} ({seen.num_layers} layers)"
     elif power is not None and power < LOW_POWER_RATIO:
-        ideal = gap = launch_us = None
         lost = f"the cards draw {100 * power:.0f} % of their power limit"
     else:
         return None

@@ -31,8 +31,9 @@ FAMILIES: dict[str, Family] = {
 def text_config(config: Mapping[str, Any]) -> Mapping[str, Any]:
     """Return the part that describes the language model: multimodal configs nest it."""
     for key in ("text_config", "llm_config", "language_config"):
-        if isinstance(config.get(key), Mapping):
-            return config[key]
+        nested = config.get(key)
+        if isinstance(nested, Mapping):
+            return nested
     return config
 
 

@@ -72,8 +72,8 @@ def _groups(method: str, config: Mapping[str, Any]) -> tuple[tuple[tuple[str, ..
     if method == "mxfp4":
         return ((("re:.*experts.*",), MXFP4_BITS),)
     if method.startswith("modelopt"):
-        bits = MODELOPT_BITS.get(str(config.get("quant_algo") or "").upper())
-        return ((("Linear",), bits),) if bits else ()
+        known = MODELOPT_BITS.get(str(config.get("quant_algo") or "").upper())
+        return ((("Linear",), known),) if known else ()
     return ()
 
 
@@ -86,7 +86,7 @@ def _group_bits(weights: Any) -> float | None:
     if strategy in {"group", "tensor_group"} and size and size > 0:
         scale = 8.0 if weights.get("type") == "float" and bits == 4 else SCALE_BITS
         zero = 0.0 if weights.get("symmetric", True) else bits
-        return bits + (scale + zero) / size
+        return bits + (scale + zero) / float(size)
     if strategy in {"channel", "tensor", "block", None}:
         return bits
     return None
