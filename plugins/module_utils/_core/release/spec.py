@@ -100,7 +100,9 @@ class ReleaseSpec:
     def from_dict(cls, data: Any) -> ReleaseSpec:
         """Return the checked spec; raise InferopsError that names the first key that is missing, unknown or of the wrong kind."""
         if not isinstance(data, dict):
-            raise InferopsError(f"the release spec is a {type(data).__name__}, not a mapping", where="spec", do="hand over a dict")
+            raise InferopsError(
+                f"the release spec is a {type(data).__name__}, not a mapping", where="spec", do="hand over a dict"
+            )
         _check_keys(data, tuple(REQUIRED), tuple(OPTIONAL), "spec")
         for key, kinds in {**REQUIRED, **OPTIONAL}.items():
             if key in data and (not isinstance(data[key], kinds) or (isinstance(data[key], bool) and bool not in kinds)):
@@ -146,7 +148,9 @@ def _check_values(data: Mapping[str, Any]) -> None:
             raise InferopsError(f"argv[{index}] is {word!r}, not a string", where=f"spec.argv[{index}]", do="quote it")
     for name, value in data.get("env", {}).items():
         if not ENV_NAME.match(name) or not isinstance(value, str):
-            raise InferopsError(f"environment {name}={value!r} is not a name and a string", where=f"spec.env.{name}", do="quote it")
+            raise InferopsError(
+                f"environment {name}={value!r} is not a name and a string", where=f"spec.env.{name}", do="quote it"
+            )
     if RELEASE_MARK not in data["unit"]:
         raise InferopsError(
             f"the unit text has no {RELEASE_MARK}",
@@ -175,7 +179,9 @@ def _check_values(data: Mapping[str, Any]) -> None:
 def _timeouts(given: Mapping[str, Any]) -> dict[str, float]:
     for key, value in given.items():
         if key not in DEFAULT_TIMEOUTS:
-            raise InferopsError(f"{key} is not a timeout", where=f"spec.timeouts.{key}", do=f"known: {', '.join(DEFAULT_TIMEOUTS)}")
+            raise InferopsError(
+                f"{key} is not a timeout", where=f"spec.timeouts.{key}", do=f"known: {', '.join(DEFAULT_TIMEOUTS)}"
+            )
         if isinstance(value, bool) or not isinstance(value, (int, float)) or value <= 0:
             raise InferopsError(f"timeout {key} is {value!r}, not seconds above 0", where=f"spec.timeouts.{key}")
     return {**DEFAULT_TIMEOUTS, **{key: float(value) for key, value in given.items()}}

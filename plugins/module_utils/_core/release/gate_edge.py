@@ -1,0 +1,34 @@
+# GNU General Public License v3.0+ (see https://www.gnu.org/licenses/gpl-3.0.txt)
+"""The one place where the transaction calls the gate."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+
+def call_gate(
+    base_url: str,
+    plan: Mapping[str, Any],
+    folder: Path,
+    *,
+    key: str | None,
+    context: Mapping[str, Any],
+    on_progress: Callable[[dict[str, Any]], None],
+    should_stop: Callable[[], bool],
+) -> dict[str, Any]:
+    """Run the gate and return its result."""
+    from ..gate.plan import GatePlan
+    from ..gate.run import GateContext, run_gate
+
+    folder.mkdir(parents=True, exist_ok=True)
+    return run_gate(
+        base_url,
+        GatePlan.from_dict(dict(plan)),
+        folder,
+        api_key=key,
+        context=GateContext(**context),
+        on_progress=on_progress,
+        should_stop=should_stop,
+    )

@@ -1,0 +1,198 @@
+# GNU General Public License v3.0+ (see https://www.gnu.org/licenses/gpl-3.0.txt)
+"""The steps of a transaction. Each does nothing when its end is reached already, and has a deadline."""
+
+from __future__ import annotations
+
+import datetime
+import json
+from typing import TYPE_CHECKING, Any
+
+from ..units import human_seconds
+from . import evidence, proof, services, unit_texts
+from .phase_error import PhaseError
+from .spec import ReleaseSpec
+
+if TYPE_CHECKING:
+    from .transaction import Transaction
+
+SAY_EVERY_S = 5.0
+
+
+def start_unit(tx: Transaction, unit: str, spec: ReleaseSpec, *, restarts_allowed: int = 0) -> None:
+    """Start a unit and wait until it is ready; raise PhaseError when it fails, crashes or passes its deadline."""
+    host, begun = tx.host, tx.host.now()
+    deadline = begun + spec.timeouts["start_s"]
+    if services.show(host, unit).is_up:
+        return
+    host.systemctl("daemon-reload")
+    host.systemctl("reset-failed", unit)
+    answer = host.systemctl("start", "--no-block", unit)
+    if answer.code != 0:
+        raise PhaseError(f"{unit} does not start: {answer.output.strip()}")
+    tx.progress.say(f"starting {unit}, at most {human_seconds(spec.timeouts['start_s'])}")
+    said, idle = begun, 0
+    while True:
+        state = services.show(host, unit)
+        now = host.now()
+        if state.is_up:
+            break
+        idle = idle + 1 if state.active == "inactive" else 0
+        if state.active == "failed" or idle > 5:
+            raise PhaseError(f"{unit} failed while starting: {state.why_down()}")
+        if state.restarts > restarts_allowed:
+            raise PhaseError(f"{unit} crashed while starting: {state.why_down()}")
+        if now >= deadline:
+            raise PhaseError(f"{unit} is not ready after {human_seconds(now - begun)}: {state.text or state.sub}")
+        if now - said >= SAY_EVERY_S:
+            said = now
+            tx.progress.say(
+                f"loading for {human_seconds(now - begun)}: {state.text or state.sub}", elapsed_s=round(now - begun, 1)
+            )
+        host.sleep(1)
+    if spec.id == tx.spec.id:
+        tx.attempt["load_s"] = round(host.now() - begun, 1)
+    tx.progress.say(f"ready after {human_seconds(host.now() - begun)}", load_s=round(host.now() - begun, 1))
+
+
+def ensure_up(tx: Transaction, spec: ReleaseSpec) -> None:
+    """Make a promoted release run, in whichever unit it runs already, else in the promoted unit."""
+    if services.serving_unit(tx.host, spec.instance, spec.id, committed=True):
+        return
+    start_unit(tx, unit_texts.promoted_unit(spec.instance), spec, restarts_allowed=3)
+
+
+def stop_release(tx: Transaction, spec: ReleaseSpec) -> None:
+    """Stop every unit a release runs in."""
+    units = [unit_texts.run_unit(spec.instance, spec.id)]
+    if tx.store.committed(spec.id):
+        units.append(unit_texts.promoted_unit(spec.instance))
+    for unit in units:
+        if services.show(tx.host, unit).active not in ("inactive", "failed"):
+            tx.progress.say(f"stopping {unit}")
+        if not services.stop(tx.host, unit, spec.timeouts["stop_s"]):
+            raise PhaseError(f"{unit} does not stop, not even by SIGKILL")
+
+
+def prove_release(tx: Transaction, spec: ReleaseSpec) -> None:
+    """Prove a running release; differences are kept with it. Raise PhaseError with each failure."""
+    key, _secrets = tx.store.secrets(spec)
+    seen = proof.prove(
+        tx.host.http,
+        spec.base_url,
+        served_name=spec.model["served_name"],
+        key=key,
+        argv=spec.argv,
+        expect=spec.expect,
+        check=spec.check,
+    )
+    tx.host.write(tx.folder / f"proof-{spec.id}.json", json.dumps(seen.as_dict(), indent=1) + "\n")
+    if seen.failures:
+        raise PhaseError(*seen.failures)
+    tx.progress.say(f"proven: {spec.model['served_name']} generates, settings are as asked ({len(spec.expect)} expectations met)")
+
+
+def gate(tx: Transaction, round_number: int) -> dict[str, Any]:
+    """Run the gate on loopback; keep its verdict in the attempt. Never raises for a bad verdict."""
+    spec, host = tx.spec, tx.host
+    unit = services.serving_unit(host, spec.instance, spec.id, committed=tx.store.committed(spec.id))
+    if unit is None:
+        raise PhaseError("the server is down before the gate")
+    before = services.show(host, unit)
+    deadline = host.now() + spec.timeouts["gate_s"]
+    stamp = datetime.datetime.fromtimestamp(host.now(), datetime.UTC).strftime("%Y%m%dT%H%M%SZ")
+    folder = tx.store.release_folder(spec.id) / "gate" / f"{stamp}-{round_number}"
+    plan = dict(spec.plan)
+    if round_number > 1:
+        plan["max_seconds_per_point"] = 2 * plan.get("max_seconds_per_point", 180)
+    tx.attempt["gate_folder"] = str(folder)
+    tx.progress.say(f"gating at {', '.join(str(point.get('concurrency')) for point in plan.get('points', []))} in flight")
+
+    def on_progress(line: dict[str, Any]) -> None:
+        numbers = {key: value for key, value in line.items() if key not in ("t", "phase", "text")}
+        tx.progress.say(str(line.get("text", "")), **numbers)
+
+    checked = [host.now()]
+
+    def should_stop() -> bool:
+        now = host.now()
+        if now >= deadline:
+            return True
+        if now - checked[0] < 2:
+            return False
+        checked[0] = now
+        return services.show(host, unit).pid != before.pid
+
+    context = {**spec.gate_context, "promoted_result": _promoted_result(tx)}
+    result = host.gate(spec.base_url, plan, folder, key=tx.key, context=context, on_progress=on_progress, should_stop=should_stop)
+    after = services.show(host, unit)
+    verdict, reasons = str(result.get("verdict")), list(result.get("reasons") or [])
+    if after.pid != before.pid or not after.is_up:
+        verdict, reasons = "fail", [f"the server died during the gate: {after.why_down()}", *reasons]
+    elif host.now() >= deadline and verdict == "pass":
+        verdict, reasons = "inconclusive", ["the gate passed its deadline", *reasons]
+    summary = {
+        "verdict": verdict,
+        "reasons": reasons,
+        "points": result.get("points") or [],
+        "diagnosis": result.get("diagnosis") or [],
+        "folder": str(folder),
+        "t": round(host.now(), 3),
+        "plan_sha256": spec.plan_sha256,
+        "attempt": tx.attempt["attempt"],
+    }
+    tx.attempt.update(gate=summary, verdict=verdict, reasons=[] if verdict == "pass" else reasons)
+    tx.store.save_attempt(tx.attempt)
+    tx.progress.say(f"gate: {verdict}" + (f": {reasons[0]}" if reasons and verdict != "pass" else ""))
+    return summary
+
+
+def take_evidence(tx: Transaction) -> None:
+    """Write down what is known of the candidate before it is stopped, once."""
+    folder = tx.folder / "evidence"
+    unit = unit_texts.run_unit(tx.spec.instance, tx.spec.id)
+    if tx.host.names(folder) or services.show(tx.host, unit).active == "inactive":
+        return
+    names = evidence.collect(tx.host, unit, tx.spec.base_url, folder, key=tx.key, secrets=tx.progress.secrets)
+    tx.progress.say(f"evidence kept in {folder}: {', '.join(names) or 'none'}")
+
+
+def enable_promoted(tx: Transaction, instance: str) -> None:
+    """Make boot start the promoted release, and the runner that admits it."""
+    tx.host.systemctl("daemon-reload")
+    answer = tx.host.systemctl("enable", unit_texts.promoted_unit(instance), unit_texts.runner_unit(instance))
+    if answer.code != 0:
+        raise PhaseError(f"{unit_texts.promoted_unit(instance)} cannot be enabled: {answer.output.strip()}")
+
+
+def restore_promoted(tx: Transaction, back: ReleaseSpec) -> None:
+    """Make the promoted unit's text the one of the release gone back to."""
+    if not tx.store.committed(back.id):
+        path = tx.store.unit_path(unit_texts.promoted_unit(back.instance))
+        tx.host.write(path, tx.host.read(tx.store.release_folder(back.id) / "unit") or back.unit_text)
+    enable_promoted(tx, back.instance)
+    if tx.store.pointer("promoted") != back.id:
+        tx.store.point("previous", tx.store.before(back.id))
+        tx.store.point("promoted", back.id)
+
+
+def disable_promoted(tx: Transaction) -> None:
+    """Leave nothing that a boot would start, where nothing was ever promoted."""
+    tx.store.point("promoted", None)
+    unit = unit_texts.promoted_unit(tx.spec.instance)
+    if tx.host.read(tx.store.unit_path(unit)) is not None:
+        services.stop(tx.host, unit, tx.spec.timeouts["stop_s"])
+        tx.host.systemctl("disable", unit)
+        tx.host.remove(tx.store.unit_path(unit))
+        tx.host.systemctl("daemon-reload")
+
+
+def disable_runner(tx: Transaction) -> None:
+    tx.host.systemctl("disable", unit_texts.runner_unit(tx.spec.instance))
+
+
+def _promoted_result(tx: Transaction) -> dict[str, Any] | None:
+    """Return the whole gate result of the release that is promoted, for limits relative to it."""
+    if tx.back is None:
+        return None
+    record = tx.store.gate_record(tx.back.id)
+    return {"verdict": record["verdict"], "points": record["points"]} if record else None

@@ -1,0 +1,78 @@
+# GNU General Public License v3.0+ (see https://www.gnu.org/licenses/gpl-3.0.txt)
+"""Units as the transaction sees them: which one serves a release, start and stop with deadlines."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from . import unit_texts
+from .host import Host
+
+EXIT_REFUSED = 64
+EXIT_SILENT = 65
+EXIT_LATE = 66
+EXIT_WORDS = {
+    EXIT_REFUSED: "SGLang refuses its arguments",
+    EXIT_SILENT: "accepts but does not generate",
+    EXIT_LATE: "did not get ready in time",
+}
+SHOWN = ("ActiveState", "SubState", "Result", "ExecMainStatus", "MainPID", "NRestarts", "StatusText")
+
+
+@dataclass(frozen=True)
+class UnitState:
+    active: str
+    sub: str
+    result: str
+    status: int
+    pid: int
+    restarts: int
+    text: str
+
+    @property
+    def is_up(self) -> bool:
+        return self.active in ("active", "reloading")
+
+    def why_down(self) -> str:
+        """Return one clause on why a unit is not up."""
+        words = EXIT_WORDS.get(self.status) or f"{self.result}, exit status {self.status}"
+        return f"{words} ({self.text})" if self.text else words
+
+
+def show(host: Host, unit: str) -> UnitState:
+    """Return the state of a unit; one that systemd does not know is inactive."""
+    answer = host.systemctl("show", "-p", ",".join(SHOWN), unit)
+    found = dict(line.split("=", 1) for line in answer.output.splitlines() if "=" in line)
+
+    def number(name: str) -> int:
+        value = found.get(name, "0")
+        return int(value) if value.isdigit() else 0
+
+    return UnitState(
+        active=found.get("ActiveState", "inactive"),
+        sub=found.get("SubState", "dead"),
+        result=found.get("Result", ""),
+        status=number("ExecMainStatus"),
+        pid=number("MainPID"),
+        restarts=number("NRestarts"),
+        text=found.get("StatusText", ""),
+    )
+
+
+def serving_unit(host: Host, instance: str, release: str, *, committed: bool) -> str | None:
+    """Return the unit in which a release is up: its own, or after a boot the promoted one."""
+    units = [unit_texts.run_unit(instance, release)] + ([unit_texts.promoted_unit(instance)] if committed else [])
+    return next((unit for unit in units if show(host, unit).is_up), None)
+
+
+def stop(host: Host, unit: str, timeout_s: float) -> bool:
+    """Stop a unit, kill it when the deadline passes; return whether it is down. A unit that is down stays so."""
+    if show(host, unit).active in ("inactive", "failed"):
+        return True
+    if host.systemctl("stop", unit, timeout_s=timeout_s).code == 124:
+        host.systemctl("kill", "--signal=KILL", unit)
+        for _ in range(30):
+            if show(host, unit).active in ("inactive", "failed"):
+                break
+            host.sleep(1)
+    return show(host, unit).active in ("inactive", "failed")
