@@ -1,10 +1,175 @@
 # GNU General Public License v3.0+ (see https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Subcommands of the args area."""
+"""Subcommands of the args area: check, explain, flags, diff. The words after ``--`` are the server's arguments."""
 
 from __future__ import annotations
 
+import argparse
+import json
+import sys
+from pathlib import Path
 from typing import Any
+
+from ..errors import InferopsError
+from .flags import UNKNOWN, FlagTable, read_flags
+from .report import Report, jsonable
+from .source import open_source
 
 
 def register(commands: Any) -> None:
     """Add this area's subcommands to the argparse subparsers object."""
+    one = commands.add_parser("check", help="check launch arguments against the source of a release")
+    _source(one)
+    _situation(one)
+    one.add_argument("--accept", action="append", default=[], metavar="CODE=REASON", help="let a finding pass, with a reason")
+    one.add_argument("--expect", action="append", default=[], metavar="FIELD=VALUE", help="what must be true of the server")
+    one.add_argument("--live", metavar="PYTHON", help="ask the release's own interpreter (not in this version)")
+    one.add_argument("--format", choices=("text", "json", "junit", "github"), default="text")
+    one.set_defaults(run=run_check)
+
+    why = commands.add_parser("explain", help="every path that changes a feature, and which one decides")
+    why.add_argument("topic", metavar="TOPIC", help="a field or part of field names, such as cuda-graph")
+    _source(why)
+    _situation(why)
+    why.add_argument("--format", choices=("text", "json"), default="text")
+    why.set_defaults(run=run_explain)
+
+    table = commands.add_parser("flags", help="the flag table of a release")
+    _source(table)
+    table.add_argument("--format", choices=("text", "json"), default="text")
+    table.set_defaults(run=run_flags)
+
+    two = commands.add_parser("diff", help="what an upgrade changes")
+    two.add_argument("--from", dest="old", required=True, metavar="PATH|WHEEL")
+    two.add_argument("--to", dest="new", required=True, metavar="PATH|WHEEL")
+    _situation(two)
+    two.add_argument("--format", choices=("text", "json"), default="text")
+    two.set_defaults(run=run_diff)
+
+
+def _source(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--source", required=True, metavar="PATH|WHEEL", help="site-packages, source folder or wheel of SGLang")
+
+
+def _situation(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--model", metavar="CONFIG.json", help="the model's config.json, or the folder that holds it")
+    parser.add_argument("--facts", metavar="FACTS.json", help="what is known of the host; absent keys are unknown")
+    parser.add_argument("--env", action="append", default=[], metavar="K=V", help="environment of the server")
+    parser.add_argument("argv", nargs="*", metavar="ARGV", help="the server's arguments, after --")
+
+
+def run_check(space: argparse.Namespace) -> int:
+    if space.live is not None:
+        raise InferopsError(
+            "the live tier is not in this version",
+            where="--live",
+            why="only the static tier, which reads the source, answers so far",
+            do="leave --live out; the proof after start compares the running server with what was asked",
+        )
+    from .check import check  # deferred like the others here: every subcommand of every area is registered at start
+
+    accept = [dict(zip(("code", "reason"), _pair(text, "--accept"), strict=True)) for text in space.accept]
+    expect = {name: _value(value) for name, value in (_pair(text, "--expect") for text in space.expect)}
+    report = check(space.argv, source_root=space.source, accept=accept, expect=expect, **_known(space))
+    _say(_format(report, space.format))
+    if space.format != "text":
+        print(report.summary(), file=sys.stderr)
+    return report.exit_status
+
+
+def run_explain(space: argparse.Namespace) -> int:
+    from .check import check
+    from .explain import explain
+
+    tree = open_source(space.source)
+    report = check(space.argv, source_root=tree, **_known(space)) if space.argv else None
+    found = explain(space.topic, tree, read_flags(tree), report)
+    _say(_json(found.as_dict()) if space.format == "json" else found.text())
+    return 0
+
+
+def run_flags(space: argparse.Namespace) -> int:
+    table = read_flags(open_source(space.source))
+    _say(_json(flags_dict(table)) if space.format == "json" else _flags_text(table))
+    return 0
+
+
+def run_diff(space: argparse.Namespace) -> int:
+    from .diff import diff
+
+    found = diff(space.old, space.new, space.argv or None, **_known(space))
+    _say(_json(found.as_dict()) if space.format == "json" else found.text())
+    return 1 if found.breaks else 0
+
+
+def flags_dict(table: FlagTable) -> dict[str, Any]:
+    """Return the flag table as JSON can hold it; what the source does not decide is the text ``unknown``."""
+    names = ("strings", "action", "nargs", "choices", "default", "type", "required", "deprecated", "new_flag", "source")
+    flags = []
+    for flag in table.flags:
+        entry: dict[str, Any] = {"field": table.field_of(flag)}
+        for name in names:
+            value = getattr(flag, name)
+            entry[name] = "unknown" if value is UNKNOWN else jsonable(value)
+        flags.append(entry)
+    return {"sglang_version": table.version, "source_style": table.style, "flags": flags}
+
+
+def _flags_text(table: FlagTable) -> str:
+    lines = [f"SGLang {table.version}: {len(table.flags)} flags ({table.style})"]
+    for flag in table.flags:
+        takes = "" if flag.action in ("store_true", "boolean_optional") else f" {flag.type or 'value'}{flag.nargs or ''}"
+        note = "  deprecated" if flag.deprecated else ""
+        default = "unknown" if flag.default is UNKNOWN else flag.default
+        lines.append(f"{' '.join(flag.strings)}{takes}  default {default}{note}  [{flag.source}]")
+    return "\n".join(lines)
+
+
+def _format(report: Report, name: str) -> str:
+    if name == "json":
+        return _json(report.as_dict())
+    return {"text": report.text, "junit": report.junit, "github": report.github}[name]()
+
+
+def _known(space: argparse.Namespace) -> dict[str, Any]:
+    model = Path(space.model) if space.model else None
+    if model is not None and model.is_dir():
+        model /= "config.json"
+    return {
+        "facts": _read(Path(space.facts), "--facts") if space.facts else {},
+        "model_config": _read(model, "--model") if model else None,
+        "env": dict(_pair(text, "--env") for text in space.env),
+    }
+
+
+def _read(path: Path, option: str) -> dict[str, Any]:
+    try:
+        value = json.loads(path.read_text(encoding="utf-8"))
+    except OSError as exc:
+        raise InferopsError(f"{path} cannot be read", where=option, why=str(exc.strerror), do="give a readable file") from exc
+    except ValueError as exc:
+        raise InferopsError(f"{path} is not JSON", where=option, why=str(exc), do="give a JSON file") from exc
+    if not isinstance(value, dict):
+        raise InferopsError(f"{path} holds no mapping", where=option, do='write {"key": value, …}')
+    return value
+
+
+def _pair(text: str, option: str) -> tuple[str, str]:
+    name, equals, value = text.partition("=")
+    if not equals or not name:
+        raise InferopsError(f"{option} {text} has no '='", where=option, do="write NAME=VALUE")
+    return name, value
+
+
+def _value(text: str) -> Any:
+    try:
+        return json.loads(text)
+    except ValueError:
+        return text
+
+
+def _json(value: Any) -> str:
+    return json.dumps(value, indent=2, ensure_ascii=False)
+
+
+def _say(text: str) -> None:
+    sys.stdout.write(text + "\n")

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from ..errors import InferopsError
 
@@ -119,8 +119,10 @@ def read_flags(tree: SourceTree) -> FlagTable:
     from .readers import add_argument, annotated  # deferred: the readers build on this file
 
     for reader in (annotated, add_argument):
-        if reader.fits(tree):
-            return reader.read(tree)
+        if "flags" not in tree.memo and reader.fits(tree):
+            tree.memo["flags"] = reader.read(tree)
+    if "flags" in tree.memo:
+        return cast(FlagTable, tree.memo["flags"])
     raise InferopsError(
         f"the arguments of SGLang {tree.version} have a shape no reader here knows",
         where=f"{tree.label}: srt/server_args.py",

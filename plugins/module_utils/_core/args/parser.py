@@ -151,7 +151,7 @@ def _add(parser: argparse.ArgumentParser, table: FlagTable, flag: Flag, uses: li
         nargs = flag.nargs
         if nargs == "?":
             common["const"] = flag.const
-    if flag.choices is not None and flag.choices is not UNKNOWN:
+    if isinstance(flag.choices, tuple):
         common["choices"] = list(flag.choices)
     if nargs is not UNKNOWN:
         common["nargs"] = nargs

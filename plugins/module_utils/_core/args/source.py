@@ -8,7 +8,7 @@ import re
 import warnings
 import zipfile
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol
 
 from ..errors import InferopsError
 
@@ -88,6 +88,8 @@ class SourceTree:
         self._store = store
         self._text: dict[str, str | None] = {}
         self._modules: dict[str, ast.Module | None] = {}
+        # What readers have worked out about this tree, so that it is worked out once.
+        self.memo: dict[str, Any] = {}
         self.label = label
         self.version = self._find_version()
 

@@ -42,7 +42,9 @@ def read(tree: SourceTree) -> FlagTable:
         for stmt in source.node.body:
             if isinstance(stmt, ast.AnnAssign) and isinstance(stmt.target, ast.Name) and not _is_derived(stmt):
                 declared[stmt.target.id] = (source.rel, stmt)
-    fields, where, flags = {}, {}, []
+    fields: dict[str, Any] = {}
+    where: dict[str, str] = {}
+    flags: list[Flag] = []
     for name in _ordered(definitions, sources, list(declared)):
         rel, stmt = declared[name]
         default = NO_DEFAULT if stmt.value is None else field_default(definitions.evaluator, rel, stmt.value, dict(fields))

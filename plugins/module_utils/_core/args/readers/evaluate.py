@@ -46,7 +46,7 @@ _BUILTINS: dict[str, Any] = {
     fn.__name__: fn
     for fn in (list, tuple, set, frozenset, dict, sorted, len, str, int, float, bool, min, max, isinstance, type, abs)
 }
-_CONTAINERS = (str, list, tuple, dict, type({}.keys()), type({}.values()), type({}.items()))
+_CONTAINERS: tuple[type, ...] = (str, list, tuple, dict, type({}.keys()), type({}.values()), type({}.items()))
 _PLAIN = (*_CONTAINERS, int, float, bool, Decimal, re.Match)
 _EXTERNAL: dict[str, Callable[..., Any]] = {
     "json.loads": json.loads,

@@ -1,0 +1,72 @@
+# GNU General Public License v3.0+ (see https://www.gnu.org/licenses/gpl-3.0.txt)
+"""From the parameters of the modules to a check or a diff: paths become trees and mappings, arguments become words."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from ..errors import InferopsError
+from .check import check
+from .diff import Difference, diff
+from .flags import read_flags
+from .render import render_argv
+from .report import Report
+from .source import open_source
+
+
+def read_model_config(path: str | None) -> dict[str, Any] | None:
+    """Return config.json of a file or of the folder that holds it; None for None."""
+    if path is None:
+        return None
+    file = Path(path)
+    file = file / "config.json" if file.is_dir() else file
+    try:
+        config = json.loads(file.read_text(encoding="utf-8"))
+    except OSError as exc:
+        raise InferopsError(
+            f"the model's config cannot be read: {file}",
+            where="model_config_path",
+            why=exc.strerror,
+            do="give config.json or its folder",
+        ) from exc
+    except ValueError as exc:
+        raise InferopsError(f"{file} is not JSON", where="model_config_path", why=str(exc), do="fetch the model again") from exc
+    if not isinstance(config, dict):
+        raise InferopsError(f"{file} holds no mapping", where="model_config_path", do="give the model's own config.json")
+    return config
+
+
+def check_with(params: Mapping[str, Any]) -> tuple[list[str], Report]:
+    """Return (argv, report) for the parameters of server_args_check."""
+    tree = open_source(params["source_root"])
+    words = params.get("argv")
+    argv = list(words) if words is not None else render_argv(params.get("args") or {}, read_flags(tree))
+    report = check(
+        argv,
+        source_root=tree,
+        facts=params.get("facts"),
+        model_config=read_model_config(params.get("model_config_path")),
+        env=_environment(params),
+        accept=params.get("accept") or (),
+        expect=params.get("expect"),
+    )
+    return argv, report
+
+
+def diff_with(params: Mapping[str, Any]) -> Difference:
+    """Return the difference for the parameters of server_args_diff."""
+    return diff(
+        params["from_source"],
+        params["to_source"],
+        params.get("argv"),
+        facts=params.get("facts"),
+        model_config=read_model_config(params.get("model_config_path")),
+        env=_environment(params),
+    )
+
+
+def _environment(params: Mapping[str, Any]) -> dict[str, str]:
+    return {str(name): str(value) for name, value in (params.get("env") or {}).items()}

@@ -1,0 +1,109 @@
+# GNU General Public License v3.0+ (see https://www.gnu.org/licenses/gpl-3.0.txt)
+"""The outcome of one check as a value: blocking or not, as data, as text for people, CI and GitHub."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+from xml.sax.saxutils import escape, quoteattr
+
+from .findings import Finding, Level
+
+LEVELS: tuple[Level, ...] = ("error", "advice", "override", "deprecated", "unknown", "info")
+
+
+@dataclass(frozen=True)
+class Report:
+    """What SGLang would do with a command line (``outcome``) and what we have to say about it (``findings``)."""
+
+    sglang_version: str
+    source_style: str
+    tier: str
+    outcome: str
+    message: str | None = None
+    effective: Mapping[str, Any] = field(default_factory=dict)
+    changed: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    undecided: Sequence[Mapping[str, Any]] = ()
+    findings: Sequence[Finding] = ()
+
+    @property
+    def blocking(self) -> bool:
+        """Whether an error or an advice stands that nobody accepted."""
+        return any(finding.blocks for finding in self.findings)
+
+    @property
+    def exit_status(self) -> int:
+        """Return 1 refused, 3 a refusal not decided, 0 fine."""
+        if self.blocking:
+            return 1
+        return 3 if self.outcome == "unknown" else 0
+
+    def as_dict(self) -> dict[str, Any]:
+        return {
+            "sglang_version": self.sglang_version,
+            "source_style": self.source_style,
+            "tier": self.tier,
+            "outcome": self.outcome,
+            "message": self.message,
+            "effective": jsonable(self.effective),
+            "changed": jsonable(self.changed),
+            "undecided": jsonable(self.undecided),
+            "findings": [finding.as_dict() for finding in self.findings],
+        }
+
+    def summary(self) -> str:
+        """Return one line: release, outcome, how many findings of each level."""
+        counts = Counter(finding.level for finding in self.findings if finding.accepted is None)
+        parts = [f"{counts[level]} {level}" for level in LEVELS if counts[level]]
+        accepted = sum(finding.accepted is not None for finding in self.findings)
+        parts += [f"{accepted} accepted"] if accepted else []
+        verdict = "refused" if self.blocking else "clean"
+        return f"SGLang {self.sglang_version} ({self.tier}): {self.outcome}, {verdict}; {', '.join(parts) or 'no findings'}"
+
+    def text(self) -> str:
+        """Return every finding as a person reads it, the ones that block first, and the summary."""
+        ordered = sorted(self.findings, key=lambda finding: not finding.blocks)
+        return "\n".join([*(finding.text() for finding in ordered), self.summary()])
+
+    def junit(self) -> str:
+        """Return JUnit XML: one case per finding, failed where it blocks."""
+        cases = []
+        for finding in self.findings:
+            name = quoteattr(f"{finding.code} {finding.flag or finding.where or finding.message}")
+            body = f"<failure message={quoteattr(finding.message)}>{escape(finding.text())}</failure>" if finding.blocks else ""
+            body = body or f"<system-out>{escape(finding.text())}</system-out>"
+            cases.append(f'  <testcase classname="inferops.check" name={name}>{body}</testcase>')
+        cases = cases or ['  <testcase classname="inferops.check" name="no findings"/>']
+        failures = sum(finding.blocks for finding in self.findings)
+        head = f'<testsuite name="inferops check" tests="{len(cases)}" failures="{failures}">'
+        return "\n".join(['<?xml version="1.0" encoding="utf-8"?>', head, *cases, "</testsuite>"])
+
+    def github(self) -> str:
+        """Return workflow commands of GitHub Actions, one per finding."""
+        kinds = {"error": "error", "advice": "error", "deprecated": "warning", "unknown": "warning"}
+        lines = []
+        for finding in self.findings:
+            kind = kinds.get(finding.level, "notice") if finding.accepted is None else "notice"
+            lines.append(f"::{kind} title={_property(finding.code)}::{_data(finding.text())}")
+        return "\n".join([*lines, f"::notice title=inferops check::{_data(self.summary())}"])
+
+
+def jsonable(value: Any) -> Any:
+    """Return a value as JSON can hold it: tuples and sets as lists, anything else unknown to JSON as text."""
+    if isinstance(value, Mapping):
+        return {str(key): jsonable(item) for key, item in value.items()}
+    if isinstance(value, (set, frozenset)):
+        return sorted((jsonable(item) for item in value), key=str)
+    if isinstance(value, (list, tuple)):
+        return [jsonable(item) for item in value]
+    return value if value is None or isinstance(value, (str, int, float, bool)) else str(value)
+
+
+def _data(text: str) -> str:
+    return text.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
+
+
+def _property(text: str) -> str:
+    return _data(text).replace(":", "%3A").replace(",", "%2C")

@@ -1,0 +1,143 @@
+# GNU General Public License v3.0+ (see https://www.gnu.org/licenses/gpl-3.0.txt)
+"""From the message argparse would stop with to a finding that names what to write instead."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from ..findings import Finding
+from ..flags import Flag, FlagTable
+from ..parser import ArgvError
+from ..suggest import likeliest, suggest
+
+_AMBIGUOUS = re.compile(r"^ambiguous option: (?P<word>\S+) could match (?P<candidates>.+)$")
+_UNRECOGNIZED = re.compile(r"^unrecognized arguments: (?P<words>.+)$", re.DOTALL)
+_REQUIRED = re.compile(r"^the following arguments are required: (?P<names>.+)$")
+_ARGUMENT = re.compile(r"^argument (?P<names>[^:]+): (?P<what>.+)$", re.DOTALL)
+
+
+def refusal(error: ArgvError, table: FlagTable, argv: Sequence[str]) -> list[Finding]:
+    """Return the findings for a command line the release's parser refuses: one, or one per unknown flag."""
+    if match := _UNRECOGNIZED.match(error.message):
+        words = match["words"].split(" ")
+        flags = [word for word in words if word.startswith("-")]
+        return [_unrecognized(word, table, argv) for word in dict.fromkeys(flags)] or [_unrecognized(words[0], table, argv)]
+    return [_refusal(error, table, argv)]
+
+
+def _refusal(error: ArgvError, table: FlagTable, argv: Sequence[str]) -> Finding:
+    message = error.message
+    if match := _AMBIGUOUS.match(message):
+        return _ambiguous(match["word"], match["candidates"].split(", "), table, argv)
+    if match := _REQUIRED.match(message):
+        return Finding(
+            "SGA104",
+            "error",
+            f"{match['names']} is required by SGLang {table.version} and missing",
+            flag=match["names"].partition("/")[0].partition(",")[0],
+            why=f'the server would stop with "{message}"',
+            do="add it to the arguments",
+        )
+    if match := _ARGUMENT.match(message):
+        return _value(match["names"], match["what"], message, table, argv)
+    return _finding(
+        "SGA105", f"SGLang {table.version} stops at parsing: {message}", error.flag, argv, source=None, why=None, do=None
+    )
+
+
+def _ambiguous(word: str, candidates: list[str], table: FlagTable, argv: Sequence[str]) -> Finding:
+    name = word.partition("=")[0]
+    best = likeliest(name, candidates)
+    value = _value_after(name, argv)
+    do = f"write {best}{' ' + value if value else ''}" if best else f"write one of {', '.join(candidates)} in full"
+    flag = table.by_string(best or candidates[0])
+    return _finding(
+        "SGA102",
+        f"{name} is ambiguous in SGLang {table.version}: it could mean {', '.join(candidates)}",
+        name,
+        argv,
+        source=flag.source if flag else None,
+        why=f'short forms must fit exactly one flag; the server would stop with "ambiguous option: {word}"',
+        do=do,
+    )
+
+
+def _unrecognized(word: str, table: FlagTable, argv: Sequence[str]) -> Finding:
+    name = word.partition("=")[0]
+    if not name.startswith("-"):
+        previous = argv[argv.index(word) - 1] if word in argv and argv.index(word) else None
+        return _finding(
+            "SGA101",
+            f"{word} is not taken by any flag of SGLang {table.version}",
+            word,
+            argv,
+            source=None,
+            why=f"it follows {previous}, which takes no further value" if previous else "it is no flag and follows none",
+            do="remove it, or write the flag it belongs to",
+        )
+    better = suggest(name, table)
+    value = _value_after(name, argv)
+    if better is None:
+        do = f"remove it; `inferops flags` lists what SGLang {table.version} knows"
+    elif "=" in better:
+        do = f"write {better.replace('=', ' ')}"
+    else:
+        flag = table.by_string(better)
+        takes = flag is not None and flag.action in ("store", "deprecated_alias")
+        do = f"write {better}{' ' + value if value and takes else ''}"
+    found = table.by_string(better.partition("=")[0]) if better else None
+    return _finding(
+        "SGA101",
+        f"{name} is not a flag of SGLang {table.version}" + (f"; did you mean {better}?" if better else ""),
+        name,
+        argv,
+        source=found.source if found else None,
+        why='the server would stop with "unrecognized arguments"',
+        do=do,
+    )
+
+
+def _value(names: str, what: str, message: str, table: FlagTable, argv: Sequence[str]) -> Finding:
+    strings = names.split("/")
+    flag = next((found for string in strings if (found := table.by_string(string))), None)
+    spelled = next((word for word in argv if word.partition("=")[0] in strings), None)
+    missing = what.startswith("expected ") and "argument" in what
+    return _finding(
+        "SGA104" if missing else "SGA103",
+        f"{strings[0]}: {what}",
+        spelled or strings[0],
+        argv,
+        source=flag.source if flag else None,
+        why=f"the parser of SGLang {table.version} refuses it",
+        do=_what_it_takes(flag, spelled.partition("=")[0] if spelled else strings[0], missing=missing),
+    )
+
+
+def _what_it_takes(flag: Flag | None, name: str, *, missing: bool) -> str:
+    if flag is not None and isinstance(flag.choices, tuple):
+        return f"write {name} with one of {', '.join(str(choice) for choice in flag.choices)}"
+    kind = (
+        {"int": "a whole number", "float": "a number", "json.loads": "JSON"}.get(flag.type or "", "a value")
+        if flag
+        else "a value"
+    )
+    return f"write {name} followed by {kind}" + (", or remove it" if missing else "")
+
+
+def _value_after(name: str, argv: Sequence[str]) -> str | None:
+    for index, word in enumerate(argv):
+        if word == name and index + 1 < len(argv) and not argv[index + 1].startswith("-"):
+            return argv[index + 1]
+        if word.startswith(name + "="):
+            return word.partition("=")[2]
+    return None
+
+
+def _finding(
+    code: str, message: str, flag: str | None, argv: Sequence[str], *, source: str | None, why: str | None, do: str | None
+) -> Finding:
+    name = flag.partition("=")[0] if flag else None
+    position = next((index for index, word in enumerate(argv) if word.partition("=")[0] == name), -1)
+    where = f"argv[{position}]" if position >= 0 else None
+    return Finding(code, "error", message, flag=name, where=where, why=why, do=do, source=source, position=position)

@@ -1,0 +1,176 @@
+# GNU General Public License v3.0+ (see https://www.gnu.org/licenses/gpl-3.0.txt)
+"""Pipeline stages against the cards of the host, the layers of the model, and what the model's code can do."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from typing import Any
+
+from ...errors import InferopsError
+from ...topology.stages import PARTITION_ENV, stage_layers
+from ..context import Context
+from ..findings import Finding
+from ..flags import UNKNOWN
+from ..readers.evaluate import Evaluator
+from ..readers.names import ClassRef
+
+DEPTH = "pp_async_batch_depth"
+MODELS = "srt/models/"
+# ModelRunner asks the signature of the model's forward for this parameter (0.5.9 … 0.5.23).
+PROXY = "pp_proxy_tensors"
+
+
+def _size(ctx: Context, name: str) -> int | None:
+    value = ctx.effective(name)
+    value = ctx.asked(name) if value is UNKNOWN or value is None else value
+    return value if isinstance(value, int) and not isinstance(value, bool) else None
+
+
+def async_depth(ctx: Context) -> Iterator[Finding]:
+    """Advise to measure an asynchronous depth where a pipeline has none. Depth 0 is not wrong by itself."""
+    pp_size = _size(ctx, "pp_size")
+    if pp_size is None or pp_size < 2 or DEPTH not in ctx.table.fields or ctx.asked(DEPTH) != 0:
+        return
+    spelled = ctx.parsed.explicit.get(DEPTH) or ctx.parsed.explicit.get("pp_size")
+    slots = ctx.line("srt/managers/scheduler_pp_mixin.py", "pp_size", DEPTH)
+    yield Finding(
+        "SGA310",
+        "advice",
+        f"{DEPTH} is 0: the {pp_size} stages share {pp_size} micro-batch slots, and results are exchanged after each pass",
+        flag=ctx.spelled(DEPTH),
+        where=ctx.place(spelled),
+        why=f"SGLang keeps pp_size + {DEPTH} slots{f' [{slots}]' if slots else ''}; with a depth of 1 or more it exchanges "
+        "results before the pass, so that card and host work overlap. Whether that helps here only a measurement tells",
+        do=f"gate once with {ctx.table.spell(DEPTH)} {pp_size} beside it, or accept SGA310 with the measurement as the reason",
+        source=ctx.table.field_source.get(DEPTH),
+        position=ctx.position(spelled),
+    )
+
+
+def cards(ctx: Context) -> Iterator[Finding]:
+    """Compare the cards the ranks of one node need with the cards the host has."""
+    have = ctx.facts.gpu_count
+    sizes = [_size(ctx, name) for name in ("tp_size", "pp_size", "nnodes")]
+    if have is None or ctx.asked("device") == "cpu" or any(size is None or size < 1 for size in sizes):
+        return
+    tp_size, pp_size, nodes = (int(size or 1) for size in sizes)
+    replicas = 1 if ctx.asked("enable_dp_attention") is True else max(_size(ctx, "dp_size") or 1, 1)
+    world = tp_size * pp_size * replicas
+    if world % nodes:
+        return  # the release refuses that by itself
+    need = world // nodes
+    shape = f"tp_size {tp_size} × pp_size {pp_size}" + (f" × dp_size {replicas}" if replicas > 1 else "")
+    shape += f" over {nodes} nodes" if nodes > 1 else ""
+    spelled = ctx.parsed.explicit.get("pp_size") or ctx.parsed.explicit.get("tp_size")
+    common: dict[str, Any] = {"flag": spelled, "where": ctx.place(spelled), "position": ctx.position(spelled)}
+    if need > have:
+        yield Finding(
+            "SGA401",
+            "error",
+            f"{shape} needs {need} cards, the host has {have}",
+            why="each rank takes a card of its own; the server would fail when the ranks start",
+            do=f"choose sizes whose product is {have}" + (" per node" if nodes > 1 else ""),
+            **common,
+        )
+    elif need < have and not any(name in ctx.parsed.explicit for name in ("base_gpu_id", "gpu_id_step")):
+        yield Finding(
+            "SGA402",
+            "advice",
+            f"{shape} uses {need} of the {have} cards of the host; {have - need} stay idle",
+            why="their memory and bandwidth are not used, and the others must hold more layers each",
+            do=f"choose sizes whose product is {have}, or accept SGA402 with the reason the cards are left free",
+            **common,
+        )
+
+
+def layer_split(ctx: Context) -> Iterator[Finding]:
+    """Check that the layers of the model can be split over the stages as asked (R18)."""
+    pp_size, layers = _size(ctx, "pp_size"), _layer_count(ctx.model_config)
+    partition = ctx.env.get(PARTITION_ENV)
+    if pp_size is None or pp_size < 2 or layers is None:
+        return
+    try:
+        stage_layers(layers, pp_size, partition)
+    except InferopsError as exc:
+        spelled = ctx.parsed.explicit.get("pp_size")
+        yield Finding(
+            "SGA403",
+            "error",
+            exc.what,
+            flag=spelled,
+            where=PARTITION_ENV if partition else ctx.place(spelled),
+            why=exc.why,
+            do=exc.do,
+            source=ctx.line("srt/distributed/utils.py", "def get_pp_indices"),
+            position=ctx.position(spelled),
+        )
+
+
+def _layer_count(config: Any) -> int | None:
+    for part in (config, (config or {}).get("text_config"), (config or {}).get("llm_config")) if config else ():
+        value = part.get("num_hidden_layers") if isinstance(part, dict) else None
+        if isinstance(value, int):
+            return value
+    return None
+
+
+def model_can(ctx: Context) -> Iterator[Finding]:
+    """Check in the model's own code that it can be split into stages (R1: known only after an hour of loading otherwise)."""
+    pp_size = _size(ctx, "pp_size")
+    names = (ctx.model_config or {}).get("architectures") or []
+    if pp_size is None or pp_size < 2 or not names or ctx.asked("model_impl") == "transformers":
+        return
+    found = _model_class(ctx, str(names[0]))
+    if found is None:
+        return
+    takes = _takes_proxy(ctx, found)
+    if takes is not False:
+        return
+    spelled = ctx.parsed.explicit.get("pp_size")
+    check = ctx.line("srt/model_executor/model_runner.py", "Pipeline Parallel is not compatible with this model")
+    yield Finding(
+        "SGA404",
+        "error",
+        f"{names[0]} cannot run in pipeline stages in SGLang {ctx.table.version}, and pp_size is {pp_size}",
+        flag=spelled,
+        where=ctx.place(spelled),
+        why=f"its forward takes no {PROXY}; the server would stop only after the weights are loaded"
+        + (f" [{check}]" if check else ""),
+        do="use a release whose model file takes it, or pp_size 1",
+        source=f"{found.rel}:{found.node.lineno}",
+        position=ctx.position(spelled),
+    )
+
+
+def _model_class(ctx: Context, name: str) -> ClassRef | None:
+    for rel in ctx.tree.glob(MODELS):
+        if f"class {name}(" not in (ctx.tree.read(rel) or ""):
+            continue
+        module = ctx.tree.module(rel)
+        for stmt in module.body if module else []:
+            if isinstance(stmt, ast.ClassDef) and stmt.name == name:
+                return ClassRef(rel, stmt)
+    return None
+
+
+def _takes_proxy(ctx: Context, cls: ClassRef, depth: int = 0) -> bool | None:
+    """Return whether forward of a class or of its nearest base takes the parameter; None where that is not to be seen."""
+    for stmt in cls.node.body:
+        if isinstance(stmt, ast.FunctionDef) and stmt.name == "forward":
+            arguments = stmt.args
+            named = [arg.arg for arg in (*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs)]
+            if PROXY in named:
+                return True
+            return None if arguments.kwarg is not None else False
+    evaluator = Evaluator(ctx.tree)
+    for base in cls.node.bases:
+        parent = evaluator.static(base, cls.rel)
+        if not isinstance(parent, ClassRef) or depth > 6:
+            if ast.unparse(base) not in ("nn.Module", "torch.nn.Module"):
+                return None
+            continue
+        found = _takes_proxy(ctx, parent, depth + 1)
+        if found is not None:
+            return found
+    return None

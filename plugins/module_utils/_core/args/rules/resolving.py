@@ -1,0 +1,87 @@
+# GNU General Public License v3.0+ (see https://www.gnu.org/licenses/gpl-3.0.txt)
+"""What the release makes of the arguments: refusals, changed values, what stays undecided."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ..context import Context, shown
+from ..findings import Finding
+
+
+def refused(ctx: Context) -> Iterator[Finding]:
+    """Report that the release stops after parsing, or that it may."""
+    res = ctx.resolution
+    if res.outcome == "fatal":
+        yield Finding(
+            "SGA201",
+            "error",
+            f"SGLang {ctx.table.version} refuses this command line: {res.message}",
+            why="it stops while resolving its arguments, before the model is loaded",
+            do="change what the message names",
+            source=res.source,
+        )
+    elif res.outcome == "unknown":
+        needs = sorted({need for entry in res.undecided for need in entry.get("needs", ())})
+        yield Finding(
+            "SGA202",
+            "unknown",
+            f"whether SGLang {ctx.table.version} refuses this command line is not decided"
+            + (f": it may stop with: {res.message}" if res.message else ""),
+            why="the refusal depends on what was not given" + (f" ({', '.join(needs)})" if needs else ""),
+            do="give the facts of the host and the model's config.json",
+            source=res.source,
+        )
+
+
+def overrides(ctx: Context) -> Iterator[Finding]:
+    """Report each value asked for, or given as a plain default, that the release replaces by another.
+
+    Filling in a default that was left open (None, auto) is not an override; `changed` in the report lists those too.
+    """
+    for name, change in ctx.resolution.changed.items():
+        explicit = name in ctx.parsed.explicit
+        if not explicit and (change["from"] is None or change["from"] == "auto"):
+            continue
+        because = [word for word in change.get("because") or [] if word]
+        spelled = ctx.spelled(name) if explicit else None
+        guard = change.get("guard")
+        reason = f"because of {', '.join(because)}" if because else (f"where {guard}" if guard else "for every command line")
+        yield Finding(
+            "SGA210",
+            "override",
+            f"SGLang changes {name} from {shown(change['from'])} to {shown(change['to'])} {reason}",
+            flag=spelled,
+            where=ctx.place(spelled),
+            why=f"condition: {guard}" if guard and because else None,
+            do=f"write {shown(change['to'])} or remove {spelled}" if explicit else None,
+            source=change.get("source"),
+            position=ctx.position(spelled),
+        )
+
+
+def undecided(ctx: Context) -> Iterator[Finding]:
+    """Report what cannot be decided, one finding per set of things that would decide it."""
+    groups: dict[tuple[str, ...], list[dict[str, object]]] = {}
+    for entry in ctx.resolution.undecided:
+        groups.setdefault(tuple(sorted(entry.get("needs") or ())), []).append(entry)
+    for needs, entries in sorted(groups.items()):
+        names = sorted({str(entry["field"]) for entry in entries})
+        listed = ", ".join(names[:6]) + (f" and {len(names) - 6} more" if len(names) > 6 else "")
+        first = next((str(entry["source"]) for entry in entries if entry.get("source")), None)
+        yield Finding(
+            "SGA211",
+            "unknown",
+            f"not decided: {listed}",
+            why=f"depends on {', '.join(needs)}" if needs else "depends on what the source alone does not tell",
+            do=_what_to_give(needs),
+            source=first,
+        )
+
+
+def _what_to_give(needs: tuple[str, ...]) -> str:
+    model = any(need.startswith("model") for need in needs)
+    facts = [need for need in needs if not need.startswith("model")]
+    parts = [f"give the facts {', '.join(facts)}"] if facts else []
+    parts += ["give the model's config.json"] if model else []
+    return " and ".join(parts) or "ask the live tier on the host"

@@ -1,0 +1,197 @@
+#!/usr/bin/python
+# GNU General Public License v3.0+ (see https://www.gnu.org/licenses/gpl-3.0.txt)
+"""Module server_args_check: SGLang launch arguments against the source of a release."""
+
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+module: server_args_check
+short_description: Check SGLang launch arguments against the installed source
+version_added: 0.1.0
+author: [Inferops (@inferops)]
+description:
+  - Reads the source of a SGLang release and says what the release would do with a command line, before anything is started.
+  - Fails on what SGLang itself would refuse, on settings that make it slow, and on advice, unless accepted by code with a reason.
+  - Imports and runs nothing of SGLang; it changes nothing on the host.
+options:
+  argv:
+    description: Arguments in launch order, one list element per word, without the program. Exactly one of O(argv) and O(args).
+    type: list
+    elements: str
+  args:
+    description:
+      - Arguments keyed by SGLang's field names; rendered with the flag table of the release under test.
+      - A value of V(null), and V(false) for a plain switch, is left out.
+    type: dict
+  source_root:
+    description: Site-packages folder that holds C(sglang), source folder, or wheel of the release under test.
+    type: path
+    required: true
+  model_config_path:
+    description:
+      - The model's C(config.json), or the folder that holds it.
+      - Without it whatever depends on the model stays undecided.
+    type: path
+  facts:
+    description:
+      - What is known of the host, with the keys C(platform), C(gpu_name), C(gpu_count), C(sm), C(gpu_memory_mib) [MiB per card],
+        C(gpu_bandwidth_gb_s) [GB/s], C(cuda_version), C(driver_version), C(packages).
+      - An absent key is unknown, not false; an unknown key is an error.
+    type: dict
+    default: {}
+  env:
+    description: Environment of the server, such as E(SGLANG_PP_LAYER_PARTITION).
+    type: dict
+    default: {}
+  accept:
+    description: Findings to let pass. What SGLang itself refuses cannot be accepted.
+    type: list
+    elements: dict
+    default: []
+    suboptions:
+      code:
+        description: Code of the finding, such as V(SGA301).
+        type: str
+        required: true
+      reason:
+        description: Why it is right here; kept in the result.
+        type: str
+        required: true
+      expires:
+        description: Last day the acceptance counts, as YYYY-MM-DD. Without it, it does not end.
+        type: str
+  expect:
+    description:
+      - What must be true of the running server, as C(decode_graphs) or C(prefill_graphs) (V(enabled) or V(disabled)),
+        or any field of the release with its value, nested ones dotted.
+      - An expectation the arguments contradict is an error.
+    type: dict
+    default: {}
+attributes:
+  check_mode:
+    description: Reads only, so it does the same in check mode.
+    support: full
+  diff_mode:
+    description: Changes nothing, so there is nothing to show.
+    support: none
+  idempotent:
+    description: The same arguments and source give the same report.
+    support: full
+notes:
+  - Needs Python 3.11 or newer on the host, as the tools environment has.
+seealso:
+  - module: inferops.sglang.server_args_diff
+"""
+
+EXAMPLES = r"""
+- name: Check the arguments of a pipeline over eight cards
+  inferops.sglang.server_args_check:
+    args:
+      model_path: /srv/models/k2.6
+      pp_size: 8
+      pp_async_batch_depth: 8
+    source_root: /opt/inferops/engines/current/lib/python3.11/site-packages
+    model_config_path: /srv/models/k2.6
+    facts: {platform: cuda, sm: 120, gpu_count: 8, gpu_memory_mib: 97887}
+    expect: {decode_graphs: enabled}
+
+- name: Run without CUDA graphs for a week, on record
+  inferops.sglang.server_args_check:
+    argv: [--model-path, /srv/models/k2.6, --disable-cuda-graph]
+    source_root: /srv/wheelhouse/sglang-0.5.23-cp311-cp311-manylinux_2_34_x86_64.whl
+    accept:
+      - {code: SGA301, reason: hunting a capture failure, expires: "2026-12-24"}
+"""
+
+RETURN = r"""
+argv:
+  description: The words that were checked, rendered from O(args) where that was given.
+  returned: always
+  type: list
+  elements: str
+blocking:
+  description: Whether an error or an advice stands that nobody accepted; the module then fails.
+  returned: always
+  type: bool
+sglang_version:
+  description: Version of the release that was read.
+  returned: always
+  type: str
+source_style:
+  description: Which shape of flag definitions was read.
+  returned: always
+  type: str
+tier:
+  description: V(static), the source was read.
+  returned: always
+  type: str
+outcome:
+  description: What SGLang would do, V(ok), V(parse_error), V(fatal), or V(unknown) where a refusal depends on facts not given.
+  returned: always
+  type: str
+message:
+  description: SGLang's own message where it refuses.
+  returned: always
+  type: str
+effective:
+  description: Resolved value by field, nested ones dotted; a field that is not decided is absent.
+  returned: always
+  type: dict
+changed:
+  description: Fields SGLang changes, each with C(from), C(to), C(source) as file and line, C(guard), and C(because), the flags it is due to.
+  returned: always
+  type: dict
+undecided:
+  description: Fields that are not decided, each with what would decide it.
+  returned: always
+  type: list
+  elements: dict
+findings:
+  description: Ordered by position in RV(argv), then by code.
+  returned: always
+  type: list
+  elements: dict
+  sample: [{code: SGA301, level: error, flag: --disable-cuda-graph, source: "srt/server_args.py:432", accepted: null}]
+text:
+  description: The report as a person reads it.
+  returned: always
+  type: str
+"""
+
+from ansible.module_utils.basic import AnsibleModule
+
+from ..module_utils._core.args.module_input import check_with
+from ..module_utils._core.errors import InferopsError
+
+ACCEPT = {"code": {"type": "str", "required": True}, "reason": {"type": "str", "required": True}, "expires": {"type": "str"}}
+SPEC = {
+    "argv": {"type": "list", "elements": "str"},
+    "args": {"type": "dict"},
+    "source_root": {"type": "path", "required": True},
+    "model_config_path": {"type": "path"},
+    "facts": {"type": "dict", "default": {}},
+    "env": {"type": "dict", "default": {}},
+    "accept": {"type": "list", "elements": "dict", "default": [], "options": ACCEPT},
+    "expect": {"type": "dict", "default": {}},
+}
+
+
+def main() -> None:
+    module = AnsibleModule(
+        argument_spec=SPEC,
+        mutually_exclusive=[("argv", "args")],
+        required_one_of=[("argv", "args")],
+        supports_check_mode=True,
+    )
+    try:
+        argv, report = check_with(module.params)
+    except InferopsError as exc:
+        module.fail_json(msg=str(exc), **exc.details)
+    result = {"argv": argv, "blocking": report.blocking, "text": report.text(), **report.as_dict()}
+    if report.blocking:
+        module.fail_json(msg=report.text(), **result)
+    module.exit_json(changed=False, **result)
+
+
+if __name__ == "__main__":
+    main()
