@@ -71,9 +71,8 @@ def row(act: Act, judged: Judgement, seconds: float) -> str:
 def print_table(rows: list[str], seconds: float, report: Path | None, *, held: bool) -> None:
     print(f"\nact  {'what':<24}  tok/s at 1 / 8 / 16         time   ended")
     print("\n".join(rows))
-    print(
-        f"\n{'All acts ended as they must' if held else 'The demo FAILED'} after {seconds:.0f} s on a simulated engine: no GPU was used."
-    )
+    ended = "All acts ended as they must" if held else "The demo FAILED"
+    print(f"\n{ended} after {seconds:.0f} s on a simulated engine: no GPU was used.")
     if report:
         print(f"Report: {report}")
     print("The host is still up: tests/lab/lab exec demo bash. `make demo-clean` removes everything.")

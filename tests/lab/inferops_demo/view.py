@@ -8,7 +8,7 @@ from typing import Any
 
 from inferops_lab import hosts
 
-INSTANCE = "main"
+INSTANCE = "kimi"
 
 # Runs on the host with its own Python; prints one JSON object.
 PROBE = r"""

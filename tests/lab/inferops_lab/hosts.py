@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import json
-import os
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 from _core.errors import InferopsError
@@ -113,28 +112,22 @@ def ssh_argv(name: str) -> list[str]:
     return ["ssh", "-i", str(public_key().with_suffix("")), *ssh_options(), f"root@{address(name)}"]
 
 
-def inventory(names: Sequence[str], *, group: str = "sglang", host_vars: Mapping[str, object] | None = None) -> dict[str, object]:
-    """Return an inventory of these hosts; every value is a connection setting or a variable given."""
-    key = str(public_key().with_suffix(""))
-    return {
-        group: {
-            "hosts": {
-                name: {
-                    "ansible_host": address(name),
-                    "ansible_user": "root",
-                    "ansible_ssh_private_key_file": key,
-                    "ansible_ssh_common_args": " ".join(ssh_options()),
-                    "ansible_python_interpreter": "/usr/bin/python3",
-                    **(host_vars or {}),
-                }
-                for name in names
-            }
-        }
+def inventory(names: Sequence[str], *, group: str = "sglang") -> dict[str, object]:
+    """Return an inventory of these hosts: how to reach them and where they install from; all else is the site's."""
+    settings = {
+        "ansible_user": "root",
+        "ansible_ssh_private_key_file": str(public_key().with_suffix("")),
+        "ansible_ssh_common_args": " ".join(ssh_options()),
+        "ansible_python_interpreter": "/usr/bin/python3",
+        "sglang_engine_lock": str(cache("wheelhouse", "engine.lock")),
+        "sglang_engine_wheelhouse": "/srv/wheelhouse",
+        "sglang_release_tools_wheelhouse": "/srv/wheelhouse",
     }
+    return {group: {"hosts": {name: {"ansible_host": address(name), **settings} for name in names}}}
 
 
 def write_inventory(path: Path, names: Sequence[str], *, group: str = "sglang") -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     part = path.with_name(path.name + ".part")
     part.write_text(json.dumps(inventory(names, group=group), indent=2) + "\n")
-    os.replace(part, path)  # noqa: PTH105
+    part.replace(path)
