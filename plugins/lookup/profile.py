@@ -41,7 +41,7 @@ _raw:
   elements: dict
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from ansible.errors import AnsibleError
@@ -64,7 +64,9 @@ def search_folders(own: list[str], variables: Mapping[str, object]) -> list[Path
 def find(name: str, folders: list[Path]) -> Path:
     """Return the file of a profile, or raise InferopsError that lists the known ones."""
     if "/" in name or name.startswith("."):
-        raise InferopsError(f"{name!r} is not the name of a profile", where="sglang_service_profile", do="give a name without folder or suffix")
+        raise InferopsError(
+            f"{name!r} is not the name of a profile", where="sglang_service_profile", do="give a name without folder or suffix"
+        )
     for folder in folders:
         for suffix in SUFFIXES:
             if (folder / (name + suffix)).is_file():
@@ -78,6 +80,16 @@ def find(name: str, folders: list[Path]) -> Path:
     )
 
 
+def resolve(term: object, folders: list[Path], load: Callable[[str], object]) -> dict[str, object]:
+    """Return the validated profile for a name or a mapping; ``load`` reads a YAML file."""
+    if isinstance(term, Mapping):
+        return validate_profile(term, "sglang_service_profile")
+    path = find(str(term), folders)
+    profile = validate_profile(load(str(path)), str(path))
+    profile["name"] = profile["name"] or path.stem
+    return profile
+
+
 class LookupModule(LookupBase):
     """Resolve each term to a validated profile."""
 
@@ -85,14 +97,6 @@ class LookupModule(LookupBase):
         self.set_options(var_options=variables, direct=kwargs)
         folders = search_folders(self.get_option("search_path"), variables or {})
         try:
-            return [self._one(term, folders) for term in terms]
+            return [resolve(term, folders, self._loader.load_from_file) for term in terms]
         except InferopsError as exc:
             raise AnsibleError(str(exc)) from exc
-
-    def _one(self, term, folders):
-        if isinstance(term, Mapping):
-            return validate_profile(term, "sglang_service_profile")
-        path = find(str(term), folders)
-        profile = validate_profile(self._loader.load_from_file(str(path)), str(path))
-        profile["name"] = profile["name"] or path.stem
-        return profile

@@ -52,15 +52,21 @@ def validate_profile(data: Any, where: str = "profile") -> dict[str, Any]:
     known = (*WORDS, *SECTIONS)
     for key in data:
         if key not in known:
-            raise InferopsError(f"unknown key {key!r} in the profile{nearest(str(key), known)}", where=where, do=f"use {', '.join(known)}")
+            raise InferopsError(
+                f"unknown key {key!r} in the profile{nearest(str(key), known)}", where=where, do=f"use {', '.join(known)}"
+            )
     profile: dict[str, Any] = {word: str(data.get(word) or "") for word in WORDS}
     for section, keys in SECTIONS.items():
         profile[section] = _section(data.get(section), section, keys, where)
     if not profile["model"].get("served_name"):
-        raise InferopsError("the profile has no model.served_name", where=where, why="clients and the gate ask for the model by it")
+        raise InferopsError(
+            "the profile has no model.served_name", where=where, why="clients and the gate ask for the model by it"
+        )
     for field in profile["topology"]:
         if field in profile["args"]:
-            raise InferopsError(f"{field} is set twice in the profile", where=f"{where}: topology and args", do="keep it in topology")
+            raise InferopsError(
+                f"{field} is set twice in the profile", where=f"{where}: topology and args", do="keep it in topology"
+            )
     _positive(profile, "hardware", ("gpu_count", "gpu_memory_mib", "bandwidth_gb_s", "sm"), where)
     _positive(profile, "topology", ("tp_size", "pp_size"), where)
     return profile
@@ -100,7 +106,9 @@ def launch_args(profile: Mapping[str, Any], overrides: Mapping[str, Any], owned:
     for origin, mapping in (("the profile's args", profile.get("args") or {}), ("sglang_service_args", overrides)):
         for field in mapping:
             if field in OWNERS:
-                raise InferopsError(f"{field} does not belong into {origin}", where=f"{origin}.{field}", do=f"set {OWNERS[field]}")
+                raise InferopsError(
+                    f"{field} does not belong into {origin}", where=f"{origin}.{field}", do=f"set {OWNERS[field]}"
+                )
             if field.startswith("-") or "-" in field:
                 raise InferopsError(
                     f"{field!r} is a flag; arguments are keyed by SGLang's field names",
