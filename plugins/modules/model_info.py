@@ -1,0 +1,113 @@
+#!/usr/bin/python
+# GNU General Public License v3.0+ (see https://www.gnu.org/licenses/gpl-3.0.txt)
+"""Module model_info: what a model folder holds, and whether its weights are all there."""
+
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+module: model_info
+short_description: Read a model folder and verify that its weights are complete
+version_added: 0.1.0
+author: [Inferops (@inferops)]
+description:
+  - Reads C(config.json), and compares the weight files with C(model.safetensors.index.json) and with their own headers.
+  - Reads no weights, so that a folder of 600 GB takes seconds. A file that is missing, empty or cut short fails the task by name.
+  - Changes nothing and downloads nothing.
+options:
+  path:
+    description: Folder that holds C(config.json) and the weights.
+    type: path
+    required: true
+  weights_required:
+    description: Whether a folder without any weights fails. Weights that are there must be complete in any case.
+    type: bool
+    default: true
+attributes:
+  check_mode:
+    description: Reads only, so check mode does the same.
+    support: full
+  diff_mode:
+    description: Nothing is changed.
+    support: none
+requirements:
+  - Python 3.11 or newer on the target
+"""
+
+EXAMPLES = r"""
+- name: Verify the weights before anything is stopped
+  inferops.sglang.model_info:
+    path: /srv/models/kimi-k2.6
+  register: model
+
+- name: Say what it is
+  ansible.builtin.debug:
+    msg: "{{ model.architectures[0] }}, {{ model.num_layers }} layers, {{ model.weights_bytes }} bytes on disk"
+"""
+
+RETURN = r"""
+path:
+  description: The folder.
+  returned: success
+  type: str
+config:
+  description: Content of C(config.json), as the argument check and the gate take it.
+  returned: success
+  type: dict
+architectures:
+  description: Names by which SGLang chooses the model's code.
+  returned: success
+  type: list
+  elements: str
+  sample: [KimiK25ForConditionalGeneration]
+num_layers:
+  description: Decoder layers; V(null) where the config does not say.
+  returned: success
+  type: int
+  sample: 61
+context_tokens:
+  description: Longest context the config allows [tokens]; V(null) where it does not say.
+  returned: success
+  type: int
+quantization:
+  description: Quantization method; V(null) for none.
+  returned: success
+  type: str
+  sample: compressed-tensors
+counted_weights_bytes:
+  description: Weights of the language model counted from the config [bytes]; V(null) for an architecture that is not known.
+  returned: success
+  type: int
+weights_bytes:
+  description: Size of all weight files on disk [bytes]; 0 without weights.
+  returned: success
+  type: int
+index:
+  description: Name of the index file; V(null) where a single file or none holds the weights.
+  returned: success
+  type: str
+shards:
+  description: Number of weight files, all present and whole.
+  returned: success
+  type: int
+  sample: 64
+"""
+
+from ansible.module_utils.basic import AnsibleModule
+
+from ..module_utils._core.errors import InferopsError
+from ..module_utils._core.topology.checkpoint import model_facts
+
+SPEC = {"path": {"type": "path", "required": True}, "weights_required": {"type": "bool", "default": True}}
+
+
+def main() -> None:
+    module = AnsibleModule(argument_spec=SPEC, supports_check_mode=True)
+    try:
+        facts = model_facts(module.params["path"], weights_required=module.params["weights_required"])
+    except InferopsError as exc:
+        module.fail_json(msg=str(exc), **exc.details)
+    module.exit_json(changed=False, **facts)
+
+
+if __name__ == "__main__":
+    main()
