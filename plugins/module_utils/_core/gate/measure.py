@@ -1,0 +1,155 @@
+# GNU General Public License v3.0+ (see https://www.gnu.org/licenses/gpl-3.0.txt)
+"""One point of a plan: put the load on, watch engine and client beside it, and judge."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from ..units import NS_PER_S, ns_to_s
+from . import engine
+from .client import Client
+from .folder import ResultFolder
+from .load import ClosedLoop, PointLoad
+from .metrics import in_flight_mean, point_figures, sample, throughput
+from .plan import Point
+from .probes import Wire
+from .stream import Trace
+from .validity import check_bound, check_cache, check_client, check_load, check_passes, merged
+from .verdict import Yardsticks, decided, judge_limits, point_verdict
+
+PROGRESS_S = 2.0
+Report = Callable[[Mapping[str, Any]], None]
+
+
+@dataclass
+class PointRun:
+    """Runs one point. What it has so far can be turned into a result entry at any moment, also after a cut."""
+
+    index: int
+    count: int
+    point: Point
+    wire: Wire
+    against: Yardsticks
+    folder: ResultFolder
+    report: Report
+    load: PointLoad = field(init=False)
+    before: dict[str, list[engine.Series]] = field(default_factory=dict)
+    after: dict[str, list[engine.Series]] = field(default_factory=dict)
+    cpu_ratio: float | None = None
+    running_reqs: float | None = None
+    gen_throughput: float | None = None
+    _reported: float = 0.0
+
+    async def run(self, client: Client) -> None:
+        """Measure; leaves its traces in ``load`` whatever happens."""
+        plan = self.against.plan
+        total_s = max(plan.max_seconds_per_point, plan.stall_timeout_s)
+
+        def count(gained: int) -> None:
+            if self.load.window_start_ns is not None:
+                self.load.tokens_seen += gained
+
+        async def send(number: int, warm_up: bool) -> Trace:
+            body = self.wire.body(self.index, number)
+            trace = await client.generate("/v1/completions", body, stall_s=plan.stall_timeout_s, total_s=total_s, on_tokens=count)
+            self._keep(trace, number, "warmup" if warm_up else "window")
+            return trace
+
+        loop = ClosedLoop(send, self.point.concurrency, clock_ns=client.clock_ns, max_seconds=plan.max_seconds_per_point)
+        self.load = loop.load
+        self.before = await engine.read_metrics(client)
+        wall, cpu = time.monotonic(), time.process_time()
+        try:
+            await loop.run(lambda load: self._enough(load, client), lambda load: self._tick(load, client))
+        finally:
+            self.load.drained = list(client.cut)
+            for trace in client.cut:
+                self._keep(trace, -1, "drain")
+            elapsed = time.monotonic() - wall
+            self.cpu_ratio = (time.process_time() - cpu) / elapsed if elapsed > 0 else None
+        self.after = await engine.read_metrics(client)
+
+    def entry(self, *, gpus: list[dict[str, Any]], stream_interval: int | None, doubts: list[str]) -> dict[str, Any]:
+        """Return this point as it stands in the result."""
+        plan, load, bound = self.against.plan, self.load, self.against.bound
+        figures = point_figures(load, self.point.limits, plan.confidence)
+        passes = engine.graph_passes(self.before, self.after)
+        if figures["cached_tokens_ratio"] is None:
+            figures["cached_tokens_ratio"] = engine.cached_share(self.before, self.after)
+        judged = [] if load.window_start_ns is None else judge_limits(self.point, load, self.against)
+        low = None if figures["ci"] is None else figures["ci"][0]
+        rate = figures["output_tokens_per_s"]
+        validity = merged(
+            [check_load(load, plan, stream_interval=stream_interval), check_passes(passes, plan.require)],
+            [
+                *check_cache(figures["cached_tokens_ratio"], plan),
+                *check_bound(low, bound),
+                *check_client(self.cpu_ratio, load, in_flight_mean(load)),
+                *doubts,
+            ],
+        )
+        if load.window_start_ns is None and not validity.wrong:
+            validity.doubtful.append(f"the warm-up did not end within {plan.max_seconds_per_point:g} s")
+        verdict, reasons = point_verdict(judged, validity)
+        return {
+            **figures,
+            "bound_tokens_per_s": None if bound is None else round(bound, 2),
+            "bound_ratio": None if not bound or rate is None else round(rate / bound, 4),
+            "window_ns": None if load.window_start_ns is None else [load.window_start_ns, load.window_end_ns],
+            "ended_by": load.stop,
+            "limits": [limit.as_dict() for limit in judged],
+            "gpus": gpus,
+            "engine": {
+                "graph_passes": passes,
+                "num_running_reqs": self.running_reqs,
+                "gen_throughput": self.gen_throughput,
+            },
+            "client": {"cpu_ratio": None if self.cpu_ratio is None else round(self.cpu_ratio, 4)},
+            "verdict": verdict,
+            "reasons": reasons,
+        }
+
+    def _enough(self, load: PointLoad, client: Client) -> bool:
+        elapsed = ns_to_s(client.clock_ns() - (load.window_start_ns or 0))
+        if elapsed < self.against.plan.min_seconds_per_point:
+            return False
+        return decided(judge_limits(self.point, load, self.against), load, self.against.plan)
+
+    def _tick(self, load: PointLoad, client: Client) -> None:
+        now = time.monotonic()
+        if now - self._reported < PROGRESS_S:
+            return
+        self._reported = now
+        client.later(self._read_gauges(client))
+        self.report(progress_line(self.index, self.count, load, self.against, client.clock_ns()))
+
+    async def _read_gauges(self, client: Client) -> None:
+        metrics = await engine.read_metrics(client)
+        self.running_reqs = engine.gauge(metrics, "sglang:num_running_reqs")
+        self.gen_throughput = engine.gauge(metrics, "sglang:gen_throughput")
+
+    def _keep(self, trace: Trace, number: int, phase: str) -> None:
+        self.folder.sample(sample(trace, point=self.index, concurrency=self.point.concurrency, request=number, phase=phase))
+
+
+def progress_line(index: int, count: int, load: PointLoad, against: Yardsticks, now_ns: int) -> dict[str, Any]:
+    """Return the progress of one point as numbers and as one line for people."""
+    head = f"gate  {index + 1}/{count}  concurrency {load.concurrency}"
+    facts = {"point": index, "points": count, "concurrency": load.concurrency}
+    if load.window_start_ns is None:
+        sent = len(load.warm_up)
+        return {**facts, "state": "warm-up", "text": f"{head}   warming up, {sent} of {2 * load.concurrency} requests"}
+    elapsed = (now_ns - load.window_start_ns) / NS_PER_S
+    left = max(against.plan.max_seconds_per_point - elapsed, 0)
+    rate = throughput(load, against.plan.confidence, now_ns=now_ns).value
+    shown = "no tokens yet" if rate is None else f"{rate:.1f} tok/s"
+    text = f"{head}   {shown}   in window {elapsed:.0f} s, up to {left:.0f} s left"
+    numbers = {
+        "output_tokens_per_s": None if rate is None else round(rate, 2),
+        "window_s": round(elapsed, 1),
+        "left_s": round(left, 1),
+    }
+    return {**facts, "state": "window", **numbers, "text": text}

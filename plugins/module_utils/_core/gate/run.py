@@ -1,0 +1,253 @@
+# GNU General Public License v3.0+ (see https://www.gnu.org/licenses/gpl-3.0.txt)
+"""The whole gate: probes, points, verdict, diagnosis, reports; every stop on the way leaves a readable folder."""
+
+from __future__ import annotations
+
+import asyncio
+import datetime
+import secrets
+import time
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+from ..units import human_seconds, ns_to_s
+from . import engine, probes
+from .client import Client, clean_base_url, http_library
+from .context import GateContext
+from .diagnosis import diagnose
+from .folder import ResultFolder
+from .gpu import GpuSampler, throttled
+from .measure import PointRun
+from .nvml import Nvml
+from .plan import GatePlan
+from .prompts import PromptMaker, vocabulary_size
+from .report import write_reports
+from .verdict import FAIL, INCONCLUSIVE, Yardsticks, run_verdict
+
+SCHEMA = 1
+STOP_POLL_S = 0.2
+Progress = Callable[[dict[str, Any]], None]
+
+
+def run_gate(
+    base_url: str,
+    plan: GatePlan,
+    out_dir: Path | str,
+    *,
+    api_key: str | None = None,
+    context: GateContext | None = None,
+    on_progress: Progress = lambda line: None,
+    should_stop: Callable[[], bool] = lambda: False,
+    monotonic_ns: Callable[[], int] = time.monotonic_ns,
+    open_nvml: Callable[[], Nvml] = Nvml,
+    nonce: str | None = None,
+) -> dict[str, Any]:
+    """Judge a server and return the result (docs/metrics.md), which also lies in ``out_dir``.
+
+    Raises InferopsError when nothing could be judged at all: no server, another model, no HTTP library, no folder.
+    ``should_stop`` is asked five times a second; once true, the run ends with what it has, as inconclusive.
+    """
+    http_library()
+    clean_base_url(base_url)
+    gate = Gate(base_url, plan, ResultFolder(Path(out_dir)), context=context, on_progress=on_progress, monotonic_ns=monotonic_ns)
+    if nonce is not None:
+        gate.nonce = nonce
+    sampler = GpuSampler(clock_ns=gate.clock_ns, write=gate.folder.gpu, open_nvml=open_nvml)
+    gate.sampler = sampler
+    try:
+        asyncio.run(gate.run(api_key, should_stop))
+    finally:
+        sampler.close()
+    return gate.finish()
+
+
+class Gate:
+    """The state of one run."""
+
+    def __init__(
+        self,
+        base_url: str,
+        plan: GatePlan,
+        folder: ResultFolder,
+        *,
+        context: GateContext | None,
+        on_progress: Progress,
+        monotonic_ns: Callable[[], int],
+    ) -> None:
+        self.base_url, self.plan, self.folder = base_url, plan, folder
+        self.context = GateContext() if context is None else context
+        self._on_progress, self._monotonic_ns = on_progress, monotonic_ns
+        self._start_ns = monotonic_ns()
+        self.nonce = secrets.token_hex(8)
+        self.sampler: GpuSampler
+        self.started_at = _now()
+        self.engine: dict[str, Any] = {"version": None, "simulated": False, "resolved": {}}
+        self.points: list[dict[str, Any]] = []
+        self.wrong: list[str] = []
+        self.doubtful: list[str] = []
+        self.notes: list[str] = []
+        self._current: PointRun | None = None
+
+    def clock_ns(self) -> int:
+        """Monotonic time since the start of this run."""
+        return self._monotonic_ns() - self._start_ns
+
+    async def run(self, api_key: str | None, should_stop: Callable[[], bool]) -> None:
+        """Do everything that needs the server."""
+        work = asyncio.create_task(self._work(api_key))
+        stopped = False
+        while not work.done():
+            await asyncio.wait({work}, timeout=STOP_POLL_S)
+            if not stopped and not work.done() and should_stop():
+                stopped = True
+                work.cancel()
+        try:
+            await work
+        except asyncio.CancelledError:
+            self.doubtful.append("interrupted: what had been measured until then is kept")
+            self._close_point()
+
+    def finish(self) -> dict[str, Any]:
+        """Write the final result and the reports, and return the result."""
+        result = self.result(final=True)
+        result["diagnosis"] = diagnose(result, self.context.evidence(self.plan.require))
+        self.folder.result(result)
+        text = f"gate  verdict {result['verdict']} after {human_seconds(ns_to_s(self.clock_ns()))}"
+        self._report({"state": "done", "verdict": result["verdict"], "text": text})
+        write_reports(self.folder.path)
+        return result
+
+    def result(self, *, final: bool = False) -> dict[str, Any]:
+        """Return the result so far; before the end it is never a pass."""
+        verdicts = [point["verdict"] for point in self.points]
+        verdict = run_verdict(
+            verdicts, planned=len(self.plan.points), wrong=bool(self.wrong), doubtful=bool(self.doubtful) or not final
+        )
+        reasons = self.wrong + [
+            f"concurrency {point['concurrency']}: {reason}"
+            for point in self.points
+            if point["verdict"] in (FAIL, INCONCLUSIVE)
+            for reason in point["reasons"]
+        ]
+        missing = len(self.plan.points) - len(self.points)
+        unfinished = [f"{missing} of {len(self.plan.points)} points were not measured"] if missing else []
+        windows = [tuple(point["window_ns"]) for point in self.points if point["window_ns"]]
+        return {
+            "schema": SCHEMA,
+            "verdict": verdict,
+            "finished": final,
+            "reasons": reasons + self.doubtful + unfinished,
+            "notes": self.notes,
+            "started_at": self.started_at,
+            "ended_at": _now(),
+            "base_url": self.base_url,
+            "plan": {**self.plan.as_dict(), "nonce": self.nonce},
+            "points": self.points,
+            "gpus": self.sampler.summary(windows),
+            "engine": {**self.engine, "graph_passes": _summed(self.points)},
+            "diagnosis": [],
+        }
+
+    async def _work(self, api_key: str | None) -> None:
+        async with Client(self.base_url, api_key=api_key, clock_ns=self.clock_ns) as client:
+            model = await probes.served_model(client, self.plan.model)
+            self.engine = await engine.read_engine(client)
+            self.context = self.context.filled_from(self.engine["resolved"])
+            self.sampler.place(self.context.tp_size, self.context.pp_size)
+            if self.sampler.problem is not None:
+                self._note(f"cards were not observed: {self.sampler.problem}")
+            self.folder.result(self.result())
+            self._report({"state": "probe", "text": f"gate  asking {model} one question before the load"})
+            self.wrong += await probes.sanity(client, self.plan, model)
+            if self.wrong:
+                return
+            wire = await self._wire(client, model)
+        if wire is None:
+            return
+        for index in range(len(self.plan.points)):
+            async with Client(self.base_url, api_key=api_key, clock_ns=self.clock_ns) as client:
+                await self._point(index, client, wire)
+            if self.points[-1]["ended_by"] in ("too many failures", "warm-up failed"):
+                return
+        async with Client(self.base_url, api_key=api_key, clock_ns=self.clock_ns) as client:
+            self.wrong += [f"after the load: {reason}" for reason in await probes.sanity(client, self.plan, model)]
+
+    async def _wire(self, client: Client, model: str) -> probes.Wire | None:
+        maker = PromptMaker(
+            seed=self.plan.seed,
+            nonce=self.nonce,
+            input_tokens=self.plan.input_tokens,
+            vocab_size=vocabulary_size(self.context.model_config),
+        )
+        wire, problem = await probes.settle_wire(client, self.plan, model, maker)
+        if problem is not None:
+            self.wrong.append(problem)
+        elif maker.words is not None:
+            self._note("the server takes no token ids: prompts are words, of a length calibrated on its own count")
+        return wire
+
+    async def _point(self, index: int, client: Client, wire: probes.Wire) -> None:
+        point = self.plan.points[index]
+        context_tokens = self.plan.input_tokens + self.plan.output_tokens / 2
+        bound = self.context.bound(concurrency=point.concurrency, context_tokens=context_tokens)
+        against = Yardsticks(self.plan, bound, self.context.promoted_result)
+        self._current = PointRun(
+            index=index,
+            count=len(self.plan.points),
+            point=point,
+            wire=wire,
+            against=against,
+            folder=self.folder,
+            report=self._report,
+        )
+        await self._current.run(client)
+        self._close_point()
+
+    def _close_point(self) -> None:
+        """Turn the current point, whole or cut short, into an entry of the result."""
+        run, self._current = self._current, None
+        if run is None or not hasattr(run, "load"):
+            return
+        load = run.load
+        window = [] if load.window_start_ns is None else [(load.window_start_ns, load.window_end_ns or self.clock_ns())]
+        cards = self.sampler.summary(window)
+        doubts = throttled(cards)
+        if strangers := self.sampler.newcomers():
+            doubts.append(f"other processes computed on the cards: {', '.join(map(str, strangers))}")
+        interval = self.engine["resolved"].get("stream_interval")
+        entry = run.entry(
+            gpus=cards,
+            stream_interval=interval if isinstance(interval, int) else None,
+            doubts=doubts,
+        )
+        self.points.append(entry)
+        self.folder.result(self.result())
+        rate = entry["output_tokens_per_s"]
+        shown = "nothing measured" if rate is None else f"{rate:.1f} tok/s"
+        head = f"gate  {run.index + 1}/{run.count}  concurrency {run.point.concurrency}"
+        line = {"state": "point", "point": run.index, "output_tokens_per_s": rate, "verdict": entry["verdict"]}
+        self._report({**line, "text": f"{head}   {shown}   {entry['verdict']}"})
+
+    def _note(self, text: str) -> None:
+        self.notes.append(text)
+        self._report({"state": "note", "text": f"gate  {text}"})
+
+    def _report(self, line: Mapping[str, Any]) -> None:
+        self._on_progress(self.folder.progress({"elapsed_s": round(ns_to_s(self.clock_ns()), 1), **line}))
+
+
+def _summed(points: list[dict[str, Any]]) -> dict[str, dict[str, int]] | None:
+    """Return the graph passes of all points together; None when the engine counts none."""
+    counted = [point["engine"]["graph_passes"] for point in points if point["engine"]["graph_passes"] is not None]
+    if not counted:
+        return None
+
+    def total(phase: str, kind: str) -> int:
+        return sum(one[phase][kind] for one in counted)
+
+    return {phase: {kind: total(phase, kind) for kind in ("graph", "eager")} for phase in ("decode", "prefill")}
+
+
+def _now() -> str:
+    return datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")

@@ -1,0 +1,120 @@
+# GNU General Public License v3.0+ (see https://www.gnu.org/licenses/gpl-3.0.txt)
+"""Whether a point's figure may be believed at all: counts, lengths, cache, passes, cards, and the client itself."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from .load import PointLoad
+from .plan import GatePlan
+from .probes import degenerate
+from .stream import Trace
+from .verdict import Validity
+
+# Fewer events than this share of the counted tokens: the count cannot be confirmed by what really arrived.
+CONFIRMED_SHARE = 0.5
+BUSY_CLIENT = 0.9
+GARBAGE_SHARE = 0.9
+IN_FLIGHT_SHARE = 0.95
+
+
+def check_load(load: PointLoad, plan: GatePlan, *, stream_interval: int | None) -> Validity:
+    """Check what came over the wire."""
+    traces = load.window
+    validity = Validity()
+    failed = [trace for trace in load.warm_up + traces if trace.status == "failed"]
+    if failed:
+        sent = len(load.warm_up) + len(traces)
+        validity.wrong.append(f"{len(failed)} of {sent} requests failed, the first: {failed[0].error}")
+    ok = [trace for trace in traces if trace.status == "ok"]
+    if not ok:
+        if not failed:
+            validity.doubtful.append(f"no request was completed in the window (stopped by {load.stop})")
+        return validity
+    _check_counts(ok, plan, validity, stream_interval or 1)
+    _check_inputs(ok, plan, validity)
+    if sum(degenerate(trace, plan) for trace in ok) >= GARBAGE_SHARE * len(ok):
+        validity.wrong.append(f"the answers are garbage, such as {ok[0].text[:40]!r}")
+    return validity
+
+
+def check_cache(ratio: float | None, plan: GatePlan) -> list[str]:
+    """Return why cached prompts spoil the figure."""
+    limit = plan.correctness.max_cached_tokens_ratio
+    if ratio is None or ratio <= limit:
+        return []
+    return [f"{ratio:.1%} of the prompt tokens came from the prefix cache, above {limit:.0%}: prompts were not fresh"]
+
+
+def check_passes(passes: Mapping[str, Mapping[str, int]] | None, require: Mapping[str, float]) -> Validity:
+    """Check the graph pass ratios that the plan requires against the engine's own counters."""
+    validity = Validity()
+    for name, needed in require.items():
+        phase = name.split("_", 1)[0]
+        counts = None if passes is None else passes.get(phase)
+        total = 0 if counts is None else counts["graph"] + counts["eager"]
+        if counts is None or total == 0:
+            validity.doubtful.append(f"{name}: required {needed:g}, but the engine counted no {phase} pass (--enable-metrics)")
+        elif counts["graph"] / total < needed:
+            share = counts["graph"] / total
+            validity.wrong.append(f"{name}: required {needed:g}, measured {share:.3g} (n = {total} passes): fail")
+    return validity
+
+
+def check_bound(low: float | None, bound: float | None) -> list[str]:
+    """Return why a figure that is too good is not believed."""
+    if low is None or bound is None or low <= bound:
+        return []
+    return [f"{low:.4g} tok/s is above the bound of {bound:.4g} tok/s: wrong token counts, cached prompts or speculation"]
+
+
+def check_client(cpu_ratio: float | None, load: PointLoad, in_flight: float | None) -> list[str]:
+    """Return why the client and not the server may have set the figure."""
+    reasons = []
+    if cpu_ratio is not None and cpu_ratio > BUSY_CLIENT:
+        reasons.append(f"the load client itself was busy {cpu_ratio:.0%} of the time: the figure may be its own ceiling")
+    if in_flight is not None and not load.failed and in_flight < IN_FLIGHT_SHARE * load.concurrency:
+        reasons.append(f"only {in_flight:.3g} requests were in flight on average, {load.concurrency} were planned")
+    return reasons
+
+
+def _check_counts(ok: Sequence[Trace], plan: GatePlan, validity: Validity, stream_interval: int) -> None:
+    wanted = plan.output_tokens
+    uncounted = sum(trace.output_tokens is None for trace in ok)
+    if uncounted:
+        validity.doubtful.append(f"{uncounted} of {len(ok)} answers came without usage: their tokens cannot be counted")
+    counted = [trace for trace in ok if trace.output_tokens is not None]
+    over = [trace for trace in counted if (trace.output_tokens or 0) > wanted]
+    short = [trace for trace in counted if (trace.output_tokens or 0) < wanted]
+    if over:
+        most = max(trace.output_tokens or 0 for trace in over)
+        validity.wrong.append(f"max_tokens {wanted} was ignored in {len(over)} of {len(ok)} answers (up to {most} tokens)")
+    if len(short) > 0.01 * len(ok):
+        least = min(trace.output_tokens or 0 for trace in short)
+        validity.doubtful.append(
+            f"{len(short)} of {len(ok)} answers ended before {wanted} tokens (as short as {least}): ignore_eos is not honoured"
+        )
+    if any(trace.events > (trace.output_tokens or 0) + 1 for trace in counted):
+        worst = max(counted, key=lambda trace: trace.events - (trace.output_tokens or 0))
+        validity.doubtful.append(f"usage says {worst.output_tokens} tokens, but {worst.events} chunks with text arrived")
+    tokens, events = sum(trace.output_tokens or 0 for trace in counted), sum(trace.events for trace in counted)
+    if counted and events * stream_interval < CONFIRMED_SHARE * tokens:
+        validity.doubtful.append(f"usage says {tokens} tokens, but only {events} chunks arrived: the count cannot be confirmed")
+
+
+def _check_inputs(ok: Sequence[Trace], plan: GatePlan, validity: Validity) -> None:
+    known = [trace.input_tokens for trace in ok if trace.input_tokens is not None]
+    if not known:
+        validity.doubtful.append("the server does not say how long the prompts were")
+        return
+    tolerance = plan.correctness.length_tolerance_ratio
+    mean = sum(known) / len(known)
+    if abs(mean - plan.input_tokens) > tolerance * plan.input_tokens:
+        validity.doubtful.append(f"prompts held {mean:.4g} tokens, {plan.input_tokens} were planned")
+
+
+def merged(parts: Sequence[Validity], doubts: Sequence[Any]) -> Validity:
+    """Return all reasons of several checks as one."""
+    wrong = [reason for part in parts for reason in part.wrong]
+    return Validity(wrong, [reason for part in parts for reason in part.doubtful] + list(doubts))

@@ -1,0 +1,177 @@
+# GNU General Public License v3.0+ (see https://www.gnu.org/licenses/gpl-3.0.txt)
+"""From figures to a word: pass, fail or inconclusive, with limit, value, interval and sample count on one line each."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from .load import PointLoad
+from .metrics import good, latencies, throughput
+from .plan import PERCENTILES, GatePlan, Limit, Point
+from .stats import needed_samples, percentile, percentile_interval, share_interval
+
+PASS, FAIL, INCONCLUSIVE, OBSERVED = "pass", "fail", "inconclusive", "observed"
+OBSERVED_WIDTH = 0.02
+MIN_ROUNDS = 3
+HOPELESS = 2.0
+Interval = tuple[float, float] | None
+
+
+@dataclass(frozen=True)
+class Judged:
+    """One limit, judged."""
+
+    metric: str
+    limit: float
+    value: float | None
+    ci: Interval
+    n: int
+    verdict: str
+    why: str | None = None
+
+    def as_dict(self) -> dict[str, Any]:
+        return {
+            "metric": self.metric,
+            "limit": self.limit,
+            "value": None if self.value is None else round(self.value, 4),
+            "ci": None if self.ci is None else [round(self.ci[0], 4), round(self.ci[1], 4)],
+            "n": self.n,
+            "verdict": self.verdict,
+            "why": self.why,
+        }
+
+    def text(self) -> str:
+        """Return the line people read."""
+        value = "absent" if self.value is None else f"{self.value:.4g}"
+        ci = "no interval" if self.ci is None else f"{self.ci[0]:.4g} … {self.ci[1]:.4g}"
+        why = "" if self.why is None else f"; {self.why}"
+        return f"{self.metric}: limit {self.limit:g}, measured {value} ({ci}, n = {self.n}): {self.verdict}{why}"
+
+
+@dataclass
+class Validity:
+    """What else is known about a point: reasons that refuse the server, and reasons that only refuse the figure."""
+
+    wrong: list[str] = field(default_factory=list)
+    doubtful: list[str] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
+class Yardsticks:
+    """What figures are measured against: the plan, the bound of this point, the result that was promoted."""
+
+    plan: GatePlan
+    bound: float | None = None
+    promoted: Mapping[str, Any] | None = None
+
+
+def judge_limits(point: Point, load: PointLoad, against: Yardsticks) -> list[Judged]:
+    """Judge every limit of one point on the load so far."""
+    samples = latencies(load.window) if any(limit.latency for limit in point.limits) else {}
+    judged = []
+    for limit in point.limits:
+        if limit.latency is not None and limit.rank is not None:
+            judged.append(_judge_latency(limit, samples[limit.latency], PERCENTILES[limit.rank], against.plan.confidence))
+        elif limit.name == "min_goodput_ratio":
+            judged.append(_judge_goodput(limit, point, load, against.plan.confidence))
+        else:
+            judged.append(_judge_rate(limit, load, against))
+    return judged
+
+
+def decided(judged: Sequence[Judged], load: PointLoad, plan: GatePlan) -> bool:
+    """Tell whether more load could not change the word: all limits clear, or an observed figure narrow enough."""
+    if any(limit.verdict == FAIL for limit in judged):
+        return True
+    if judged:
+        return all(limit.verdict == PASS for limit in judged)
+    rate = throughput(load, plan.confidence)
+    if rate.value is None or rate.ci is None:
+        return False
+    return rate.ci[1] - rate.value <= OBSERVED_WIDTH * rate.value
+
+
+def point_verdict(judged: Sequence[Judged], validity: Validity) -> tuple[str, list[str]]:
+    """Return (verdict, reasons) of one point. Wrong answers fail whatever the speed; doubt never passes."""
+    lines = [limit.text() for limit in judged if limit.verdict != PASS]
+    reasons = validity.wrong + lines + validity.doubtful
+    if validity.wrong or any(limit.verdict == FAIL for limit in judged):
+        # A figure that is too high for a reason must not fail, one that is too low with the same doubt may be noise.
+        clear = bool(validity.wrong) or not validity.doubtful
+        return (FAIL if clear else INCONCLUSIVE), reasons
+    if validity.doubtful or any(limit.verdict == INCONCLUSIVE for limit in judged):
+        return INCONCLUSIVE, reasons
+    return (PASS if judged else OBSERVED), reasons
+
+
+def run_verdict(verdicts: Sequence[str], *, planned: int, wrong: bool, doubtful: bool) -> str:
+    """Return the word of the whole run. Nothing measured, or a point missing, never passes."""
+    if wrong or FAIL in verdicts:
+        return FAIL
+    if doubtful or INCONCLUSIVE in verdicts or len(verdicts) < planned or not verdicts:
+        return INCONCLUSIVE
+    return PASS
+
+
+def _judge_goodput(limit: Limit, point: Point, load: PointLoad, confidence: float) -> Judged:
+    window = load.window
+    met = sum(good(trace, point.limits) for trace in window)
+    return _at_least(limit, met / len(window) if window else None, share_interval(met, len(window), confidence), len(window))
+
+
+def _judge_rate(limit: Limit, load: PointLoad, against: Yardsticks) -> Judged:
+    """Judge output throughput, by itself or as a ratio to something that is known only to lie in an interval too."""
+    rate = throughput(load, against.plan.confidence)
+    ci = rate.ci if rate.rounds >= MIN_ROUNDS else None
+    low = middle = high = 1.0
+    unknown = None
+    if limit.name == "min_roofline_ratio":
+        unknown = "no bound: model or bandwidth unknown" if against.bound is None else None
+        low = middle = high = against.bound or 1.0
+    elif limit.name == "min_ratio_to_promoted":
+        old = _promoted_point(against.promoted, load.concurrency)
+        unknown = "no promoted figure at this concurrency" if old is None else None
+        low, middle, high = old or (1.0, 1.0, 1.0)
+    if unknown is not None:
+        return Judged(limit.name, limit.value, None, None, rate.rounds, INCONCLUSIVE, unknown)
+    ratio = None if rate.value is None else rate.value / middle
+    return _at_least(limit, ratio, None if ci is None else (ci[0] / high, ci[1] / low), rate.rounds)
+
+
+def _at_least(limit: Limit, value: float | None, ci: Interval, n: int) -> Judged:
+    if value is None:
+        return Judged(limit.name, limit.value, None, None, n, INCONCLUSIVE, "nothing measured")
+    if ci is None:
+        # Too slow for three whole rounds: even twice as fast it would miss the limit, so more time cannot help.
+        if limit.name != "min_goodput_ratio" and value * HOPELESS < limit.value:
+            return Judged(limit.name, limit.value, value, None, n, FAIL, "below half of the limit")
+        return Judged(limit.name, limit.value, value, None, n, INCONCLUSIVE, f"fewer than {MIN_ROUNDS} rounds of requests")
+    if ci[0] >= limit.value:
+        return Judged(limit.name, limit.value, value, ci, n, PASS)
+    if ci[1] < limit.value:
+        return Judged(limit.name, limit.value, value, ci, n, FAIL)
+    return Judged(limit.name, limit.value, value, ci, n, INCONCLUSIVE, "the interval spans the limit")
+
+
+def _judge_latency(limit: Limit, ordered: Sequence[float], share: float, confidence: float) -> Judged:
+    value = percentile(ordered, share)
+    ci = percentile_interval(ordered, share, confidence)
+    count = len(ordered)
+    if value is None or ci is None:
+        why = f"{limit.rank} needs {needed_samples(share)} samples"
+        return Judged(limit.name, limit.value, None, None, count, INCONCLUSIVE, why)
+    if ci[1] <= limit.value:
+        return Judged(limit.name, limit.value, value, ci, count, PASS)
+    if ci[0] > limit.value:
+        return Judged(limit.name, limit.value, value, ci, count, FAIL)
+    return Judged(limit.name, limit.value, value, ci, count, INCONCLUSIVE, "the interval spans the limit")
+
+
+def _promoted_point(promoted: Mapping[str, Any] | None, concurrency: int) -> tuple[float, float, float] | None:
+    """Return (low, figure, high) of an earlier result at the same concurrency."""
+    for point in (promoted or {}).get("points") or []:
+        if point.get("concurrency") == concurrency and point.get("ci") and point["ci"][0] > 0:
+            return point["ci"][0], point["output_tokens_per_s"], point["ci"][1]
+    return None

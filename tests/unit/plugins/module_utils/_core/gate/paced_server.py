@@ -1,0 +1,149 @@
+"""A tiny OpenAI-compatible server with a pace that can be calculated, for tests of the gate alone."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import threading
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+from aiohttp import web
+
+TEXT = "the quick brown fox jumps over a lazy dog "
+
+
+@dataclass
+class Pace:
+    """TTFT and ITL in seconds and the ways to misbehave; each request takes ttft + (n - 1) * itl."""
+
+    ttft_s: float = 0.02
+    itl_s: float = 0.005
+    model: str = "tiny"
+    token_ids: bool = True
+    chat: bool = True
+    running_usage: bool = True
+    extra_usage: int = 0
+    usage_factor: float = 1.0
+    cached_tokens: int | None = 0
+    text: str = TEXT
+    reasoning: bool = False
+    hang_after: int | None = None
+    fail_after: int | None = None
+    input_offset: int = 0
+    chunk_tokens: int = 1
+    api_key: str | None = None
+    max_tokens_ignored: bool = False
+    metrics: str | None = None
+    server_info: dict[str, Any] | None = None
+    slow_warm_up: int = 0
+    seen: list[dict[str, Any]] = field(default_factory=list)
+    in_flight: int = 0
+    most_in_flight: int = 0
+
+
+def application(pace: Pace) -> web.Application:
+    async def models(request: web.Request) -> web.Response:
+        if pace.api_key is not None and request.headers.get("Authorization") != f"Bearer {pace.api_key}":
+            return web.json_response({"error": "no"}, status=401)
+        return web.json_response({"data": [{"id": pace.model}]})
+
+    async def generate(request: web.Request) -> web.StreamResponse:
+        body = await request.json()
+        pace.seen.append(body)
+        prompt = body.get("prompt", "")
+        if isinstance(prompt, list) and not pace.token_ids:
+            return web.json_response({"error": {"message": "prompt must be text"}}, status=400)
+        if "messages" in body and not pace.chat:
+            return web.json_response({"error": "no chat template"}, status=400)
+        load = body.get("ignore_eos", False)
+        if load and pace.fail_after is not None and len(pace.seen) > pace.fail_after:
+            return web.json_response({"error": {"message": "boom"}}, status=500)
+        pace.in_flight += 1
+        pace.most_in_flight = max(pace.most_in_flight, pace.in_flight)
+        try:
+            return await stream(request, body, load=load)
+        except ConnectionResetError:
+            return web.Response()
+        finally:
+            pace.in_flight -= 1
+
+    async def stream(request: web.Request, body: dict[str, Any], *, load: bool) -> web.StreamResponse:
+        response = web.StreamResponse(headers={"Content-Type": "text/event-stream"})
+        await response.prepare(request)
+        count = body["max_tokens"] + (5 if pace.max_tokens_ignored else 0)
+        prompt = body.get("prompt", "")
+        inputs = (len(prompt) if isinstance(prompt, list) else 2 * len(prompt.split())) + pace.input_offset
+        loop = asyncio.get_running_loop()
+        due = loop.time() + pace.ttft_s + (0.2 if len(pace.seen) <= pace.slow_warm_up else 0)
+        running = body.get("stream_options", {}).get("continuous_usage_stats") and pace.running_usage
+        sent = 0
+        while sent < count:
+            if load and pace.hang_after is not None and sent >= pace.hang_after:
+                await asyncio.sleep(3600)
+            await asyncio.sleep(max(due - loop.time(), 0))
+            step = min(pace.chunk_tokens, count - sent)
+            sent += step
+            due += pace.itl_s * step
+            piece = (pace.text[sent % len(pace.text)] * 2) if pace.text else ""
+            if "messages" in body:
+                choice: dict[str, Any] = {"delta": {"reasoning_content" if pace.reasoning else "content": piece}}
+            else:
+                choice = {"text": piece}
+            event: dict[str, Any] = {"choices": [{"index": 0, **choice}]}
+            if running:
+                event["usage"] = {"prompt_tokens": inputs, "completion_tokens": sent}
+            await response.write(f"data: {json.dumps(event)}\n\n".encode())
+        claimed = round(sent * pace.usage_factor) + pace.extra_usage
+        usage: dict[str, Any] = {"prompt_tokens": inputs, "completion_tokens": claimed}
+        if pace.cached_tokens is not None:
+            usage["prompt_tokens_details"] = {"cached_tokens": pace.cached_tokens}
+        await response.write(f"data: {json.dumps({'choices': [], 'usage': usage})}\n\ndata: [DONE]\n\n".encode())
+        return response
+
+    async def metrics(_: web.Request) -> web.Response:
+        return web.Response(text=pace.metrics, status=200) if pace.metrics is not None else web.Response(status=404)
+
+    async def server_info(_: web.Request) -> web.Response:
+        return web.json_response(pace.server_info) if pace.server_info is not None else web.Response(status=404)
+
+    app = web.Application()
+    app.router.add_get("/v1/models", models)
+    app.router.add_post("/v1/completions", generate)
+    app.router.add_post("/v1/chat/completions", generate)
+    app.router.add_get("/metrics", metrics)
+    app.router.add_get("/server_info", server_info)
+    return app
+
+
+@contextlib.contextmanager
+def serving(pace: Pace) -> Iterator[str]:
+    """Serve in a thread of its own and yield the address."""
+    loop = asyncio.new_event_loop()
+    runner = web.AppRunner(application(pace), shutdown_timeout=0.1)
+    ready: list[int] = []
+    up = threading.Event()
+
+    async def start() -> None:
+        await runner.setup()
+        site = web.TCPSite(runner, "127.0.0.1", 0)
+        await site.start()
+        ready.append(runner.addresses[0][1])
+        up.set()
+
+    def work() -> None:
+        asyncio.set_event_loop(loop)
+        loop.run_until_complete(start())
+        loop.run_forever()
+
+    thread = threading.Thread(target=work, daemon=True)
+    thread.start()
+    assert up.wait(10)
+    try:
+        yield f"http://127.0.0.1:{ready[0]}"
+    finally:
+        asyncio.run_coroutine_threadsafe(runner.cleanup(), loop).result(10)
+        loop.call_soon_threadsafe(loop.stop)
+        thread.join(10)
