@@ -60,7 +60,7 @@ options:
         elements: str
         required: true
       env:
-        description: Non-secret environment of the engine, strings only. The unit carries it; here it is for the id and the record.
+        description: Non-secret environment of the engine, strings only. The unit carries it; here it is part of the id.
         type: dict
         default: {}
       secrets_file:
@@ -97,7 +97,8 @@ options:
         type: dict
         required: true
       check:
-        description: Report of the argument check; its C(effective) is compared with C(/server_info), its C(changed) explains differences.
+        description: >-
+          Report of the argument check; its C(effective) is compared with C(/server_info), its C(changed) explains differences.
         type: dict
         default: {}
       accepted:
@@ -106,7 +107,8 @@ options:
         elements: dict
         default: []
       gate_context:
-        description: What the gate needs to know beside the plan, such as C(model_config), C(args), C(gpu_count), C(bandwidth_gb_s).
+        description: >-
+          What the gate needs to know beside the plan, such as C(model_config), C(args), C(gpu_count), C(bandwidth_gb_s).
         type: dict
         default: {}
       timeouts:
@@ -222,3 +224,56 @@ last_attempt:
   returned: when there was one
   type: dict
 """
+
+from ansible.module_utils.basic import AnsibleModule
+
+from ..module_utils._core.errors import InferopsError
+from ..module_utils._core.release.host_real import RealHost
+from ..module_utils._core.release.spec import ReleaseSpec
+from ..module_utils._core.release.store import Store
+from ..module_utils._core.release.submit import submit
+
+
+def argument_spec() -> dict:
+    """Return the arguments; the inside of spec is checked by the core, which names the nearest key for an unknown one."""
+    return {
+        "state": {"type": "str", "choices": ["present", "rolled_back"], "default": "present"},
+        "spec": {"type": "dict"},
+        "instance": {"type": "str"},
+        "replace": {"type": "bool", "default": False},
+        "window_s": {"type": "float", "default": 0},
+        "on_inconclusive": {"type": "str", "choices": ["go_back", "hold"], "default": "go_back"},
+        "owner": {"type": "str", "default": "ansible"},
+        "state_dir": {"type": "path", "default": "/var/lib/inferops"},
+        "unit_dir": {"type": "path", "default": "/etc/systemd/system"},
+    }
+
+
+def main() -> None:
+    module = AnsibleModule(
+        argument_spec=argument_spec(),
+        required_if=[("state", "present", ["spec"]), ("state", "rolled_back", ["instance"])],
+        supports_check_mode=True,
+    )
+    p = module.params
+    try:
+        spec = ReleaseSpec.from_dict(p["spec"]) if p["state"] == "present" else None
+        host = RealHost()
+        store = Store(host, spec.instance if spec else p["instance"], p["state_dir"], p["unit_dir"])
+        result = submit(
+            host,
+            store,
+            spec,
+            replace=p["replace"],
+            window_s=p["window_s"],
+            on_inconclusive=p["on_inconclusive"],
+            owner=p["owner"],
+            check_mode=module.check_mode,
+        )
+    except InferopsError as exc:
+        module.fail_json(msg=str(exc), **exc.details)
+    module.exit_json(**result)
+
+
+if __name__ == "__main__":
+    main()

@@ -54,17 +54,17 @@ def _submit(
     last = store.attempt()
     found = unfinished(host, store)
     if found is not None:
-        result = {
+        recovered: dict[str, Any] = {
             "changed": True,
             "action": "recover",
             "message": found.message,
             "reasons": [],
             "release": (last or {}).get("id"),
         }
-        result.update(_followed(store, last or {}), last_attempt=story(last))
+        recovered.update(_followed(store, last or {}), last_attempt=story(last))
         if not check_mode:
             _start_runner(host, store)
-        return result
+        return recovered
     decision = (
         decide_rollback(host, store, window_s=window_s)
         if spec is None
@@ -78,7 +78,7 @@ def _submit(
         runner = unit_texts.runner_unit(store.instance)
         texts = {path: text for path, text in store.texts(wanted).items() if path.name == runner}
     stale = {path: text for path, text in texts.items() if host.read(path) != text}
-    result = {
+    result: dict[str, Any] = {
         "changed": decision.kind != "none" or bool(stale),
         "action": decision.kind,
         "release": wanted.id,

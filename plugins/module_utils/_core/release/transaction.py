@@ -80,7 +80,8 @@ class Transaction:
             verdict = self._gate()
             if verdict == "inconclusive" and self.attempt["on_inconclusive"] == "hold":
                 reasons = self.attempt["reasons"]
-                return self._end("held", f"release {self.spec.id} is up, not admitted: its gate was inconclusive twice", reasons)
+                message = f"release {self.spec.id} is up, not admitted: its gate was inconclusive twice"
+                return self._end("held", message, reasons)
             if verdict != "pass":
                 raise PhaseError(*(self.attempt["reasons"] or [f"the gate's verdict is {verdict}"]))
         return self._promote()
@@ -124,7 +125,7 @@ class Transaction:
         return self._end("promoted", f"release {release} is promoted and admitted", self.attempt["reasons"])
 
     def _previous_after(self) -> str | None:
-        """Return what `previous` names after this promotion; going back restores what it was, so promote + rollback is nothing."""
+        """Return what `previous` names after this promotion; going back restores what it was before."""
         if self.attempt["kind"] == "rollback":
             return self.store.before(self.spec.id)
         found = self.attempt["from"]
