@@ -1,0 +1,239 @@
+"""Discrete-event model of a pipelined decoder: micro-batches in slots move through stages, one pass gives one token each.
+
+The rules, and which of them are assumptions:
+
+- There are ``pp_size + pp_async_batch_depth`` slots (SGLang, scheduler_pp_mixin).  A request joins the slot with the
+  fewest requests and stays there until it ends: a cohort persists (assumed; SGLang fills the slot it is visiting, so
+  requests that arrive together may share one: that is the behaviour ``cohorted``).
+- A slot makes one pass at a time: a prefill pass for requests that have just joined, else a decode pass for the rest.
+- After handing a pass on, a stage stays occupied by CPU work for each request of it.  A lone stream never waits for
+  that, since the stage is free again long before the next token; a filled pipeline does.
+- Occupancy is hidden in part once more micro-batches are in flight than there are stages (assumed linear): there is
+  then always one whose GPU work overlaps the other's CPU work.  So depth acts through slots alone.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections import deque
+from collections.abc import Hashable, Iterator
+from dataclasses import dataclass, field
+
+from .parameters import Parameters
+from .stages import Stage
+
+
+@dataclass(frozen=True)
+class PrefillDone:
+    """The prompt has been read; the first token is out."""
+
+    at_ms: float
+    request: Hashable
+
+
+@dataclass(frozen=True)
+class TokenDone:
+    """One decode pass gave one more token."""
+
+    at_ms: float
+    request: Hashable
+    last: bool
+
+
+@dataclass
+class _Request:
+    key: Hashable
+    prompt_tokens: int
+    remaining: int
+
+
+@dataclass
+class _Slot:
+    joining: list[_Request] = field(default_factory=list)
+    running: list[_Request] = field(default_factory=list)
+    prefill: list[_Request] = field(default_factory=list)  # of the pass now under way
+    busy: bool = False
+
+    @property
+    def load(self) -> int:
+        return len(self.joining) + len(self.running) + len(self.prefill)
+
+
+class Pipeline:
+    """Feed it with submit() and cancel(), drive it with advance(); it never looks at a wall clock and draws no chance."""
+
+    def __init__(
+        self,
+        stages: tuple[Stage, ...],
+        *,
+        async_depth: int,
+        parameters: Parameters,
+        max_running: int = 2048,
+        max_micro_batch: int | None = None,
+        chunked_prefill: int = 8192,
+        cohorted: bool = False,
+    ) -> None:
+        self._stages = stages
+        self._p = parameters
+        self._slots = [_Slot() for _ in range(len(stages) + max(0, async_depth))]
+        self._max_running = max_running
+        self._max_micro_batch = max_micro_batch or max(1, max_running // len(stages))
+        self._chunk = chunked_prefill if chunked_prefill > 0 else 1 << 30
+        self._cohorted = cohorted
+        self._waiting: deque[_Request] = deque()
+        self._events: list[tuple[float, int, str, int, int]] = []
+        self._queues: list[deque[int]] = [deque() for _ in stages]
+        self._stage_busy = [False] * len(stages)
+        self._sequence = 0
+        self._next_slot = 0
+        self.now_ms = 0.0
+        self.memory_ms = [0.0] * len(stages)
+        self.compute_ms = [0.0] * len(stages)
+        self.throttle = [1.0] * len(stages)  # factor on every pass, may change while it runs
+        self.graph_passes = 0
+        self.eager_passes = 0
+        self.prefill_passes = 0
+
+    # ------------------------------------------------------------------ outside
+    @property
+    def running(self) -> int:
+        return sum(slot.load for slot in self._slots)
+
+    @property
+    def queued(self) -> int:
+        return len(self._waiting)
+
+    @property
+    def in_flight(self) -> int:
+        """Micro-batches that hold at least one request."""
+        return sum(1 for slot in self._slots if slot.load)
+
+    @property
+    def cohort_sizes(self) -> tuple[int, ...]:
+        return tuple(slot.load for slot in self._slots)
+
+    def submit(self, at_ms: float, key: Hashable, *, prompt_tokens: int, output_tokens: int) -> None:
+        """Take a request in; call advance(at_ms) first so that nothing earlier is still pending."""
+        if at_ms < self.now_ms:
+            raise ValueError(f"submitted at {at_ms} ms, but the clock is already at {self.now_ms} ms")
+        if output_tokens < 1 or prompt_tokens < 0:
+            raise ValueError("a request has at least one output token and no negative prompt")
+        self.now_ms = at_ms
+        self._waiting.append(_Request(key, prompt_tokens, output_tokens))
+        self._admit()
+
+    def cancel(self, key: Hashable) -> None:
+        """Forget a request whose client went away; its pass under way still ends."""
+        self._waiting = deque(r for r in self._waiting if r.key != key)
+        for slot in self._slots:
+            for name in ("joining", "running", "prefill"):
+                setattr(slot, name, [r for r in getattr(slot, name) if r.key != key])
+        self._admit()
+
+    def next_ms(self) -> float | None:
+        return self._events[0][0] if self._events else None
+
+    def advance(self, until_ms: float) -> Iterator[PrefillDone | TokenDone]:
+        """Play everything up to and including ``until_ms``, in order."""
+        while self._events and self._events[0][0] <= until_ms:
+            at, _, kind, stage, slot = heapq.heappop(self._events)
+            self.now_ms = at
+            if kind == "free":
+                self._stage_busy[stage] = False
+                self._start(stage)
+            elif kind == "arrive":
+                self._queues[stage].append(slot)
+                self._start(stage)
+            else:
+                yield from self._finish(self._slots[slot], slot)
+        self.now_ms = max(self.now_ms, until_ms)
+
+    # ------------------------------------------------------------------ inside
+    def _push(self, at: float, kind: str, stage: int, slot: int) -> None:
+        self._sequence += 1
+        heapq.heappush(self._events, (at, self._sequence, kind, stage, slot))
+
+    def _choose_slot(self) -> int | None:
+        room = [i for i, slot in enumerate(self._slots) if slot.load < self._max_micro_batch]
+        if not room:
+            return None
+        if self._cohorted:
+            return max(room, key=lambda i: (self._slots[i].load, -i))
+        count = len(self._slots)
+        return min(room, key=lambda i: (self._slots[i].load, (i - self._next_slot) % count))
+
+    def _admit(self) -> None:
+        while self._waiting and self.running < self._max_running:
+            index = self._choose_slot()
+            if index is None:
+                return
+            self._slots[index].joining.append(self._waiting.popleft())
+            self._next_slot = (index + 1) % len(self._slots)
+            self._begin_pass(index)
+
+    def _begin_pass(self, index: int) -> None:
+        """Queue the slot at the first stage, unless a pass is under way or nothing is there to do."""
+        slot = self._slots[index]
+        if slot.busy or not (slot.joining or slot.running):
+            return
+        if slot.joining:
+            tokens = 0
+            while slot.joining and (not slot.prefill or tokens + slot.joining[0].prompt_tokens <= self._chunk):
+                request = slot.joining.pop(0)
+                tokens += request.prompt_tokens
+                slot.prefill.append(request)
+        slot.busy = True
+        self._push(self.now_ms, "arrive", 0, index)
+
+    def _start(self, stage: int) -> None:
+        if self._stage_busy[stage] or not self._queues[stage]:
+            return
+        index = self._queues[stage].popleft()
+        slot, model = self._slots[index], self._stages[stage]
+        if slot.prefill:
+            batch = len(slot.prefill)
+            cost = memory = model.prefill_ms(sum(r.prompt_tokens for r in slot.prefill))
+        else:
+            batch = max(1, len(slot.running))
+            cost, memory = model.decode_ms(batch), model.memory_ms(batch)
+        cost *= self.throttle[stage]
+        self.compute_ms[stage] += cost
+        self.memory_ms[stage] += memory
+        self._stage_busy[stage] = True
+        done = self.now_ms + cost
+        self._push(done + self._occupancy_ms(batch), "free", stage, index)
+        if stage + 1 < len(self._stages):
+            self._push(done + self._p.hop_ms, "arrive", stage + 1, index)
+        else:
+            self._push(done + (self._p.hop_ms if len(self._stages) > 1 else 0.0), "finish", stage, index)
+
+    def _occupancy_ms(self, batch: int) -> float:
+        stages = len(self._stages)
+        if stages == 1:
+            return 0.0
+        overlap = min(1.0, max(0, self.in_flight - stages) / stages)
+        return batch * self._p.occupancy_ms * (1 - self._p.hidden_share * overlap)
+
+    def _finish(self, slot: _Slot, index: int) -> Iterator[PrefillDone | TokenDone]:
+        slot.busy = False
+        done, slot.prefill = slot.prefill, []
+        prefilled = bool(done)
+        if prefilled:
+            self.prefill_passes += 1
+            slot.running.extend(done)
+        else:
+            done = list(slot.running)
+            if len(done) <= self._stages[0].graph_max_batch:
+                self.graph_passes += 1
+            else:
+                self.eager_passes += 1
+        for request in done:
+            request.remaining -= 1
+            last = request.remaining == 0
+            if last:
+                slot.running.remove(request)
+            if prefilled:
+                yield PrefillDone(self.now_ms, request.key)
+            yield TokenDone(self.now_ms, request.key, last)
+        self._admit()
+        self._begin_pass(index)

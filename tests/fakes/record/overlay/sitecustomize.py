@@ -1,0 +1,62 @@
+"""Let SGLang import on a machine without a GPU: no kernel wheel for the CPU exists, and its layers take their torch path.
+
+On PYTHONPATH of the recorded engine only.  Nothing of SGLang is edited.
+"""
+
+import sys
+from importlib.abc import Loader, MetaPathFinder
+from importlib.machinery import ModuleSpec
+from types import ModuleType
+
+
+class _Absent(ModuleType):
+    """A module whose every attribute is a function that raises when called."""
+
+    def __getattr__(self, name):
+        if name.startswith("__") or name == "scalar_type":
+            raise AttributeError(name)
+
+        def absent(*_args, **_kwargs):
+            raise RuntimeError(f"{self.__name__}.{name} is a stand-in: no such kernel on this machine")
+
+        absent.default = absent
+        return absent
+
+
+class _Finder(MetaPathFinder, Loader):
+    def find_spec(self, fullname, path=None, target=None):
+        if fullname == "sgl_kernel.scalar_type":
+            raise ModuleNotFoundError(fullname, name=fullname)  # SGLang then uses its own
+        if fullname == "sgl_kernel" or fullname.startswith("sgl_kernel."):
+            return ModuleSpec(fullname, self, is_package=True)
+        return None
+
+    def create_module(self, spec):
+        module = _Absent(spec.name)
+        module.__path__ = []
+        return module
+
+    def exec_module(self, module):
+        import torch
+
+        torch.ops.sgl_kernel = _Absent("torch.ops.sgl_kernel")
+
+
+sys.meta_path.insert(0, _Finder())
+
+
+def _patch_torch():
+    import torch.library
+
+    real = torch.library.register_fake
+
+    def register_fake(op, *args, **kwargs):
+        if isinstance(op, str) and op.split("::")[0] in {"torchvision", "sgl_kernel"}:
+            return (lambda function: function) if not args or args[0] is None else None
+        return real(op, *args, **kwargs)
+
+    torch.library.register_fake = register_fake
+
+
+if any(name in word for word in sys.orig_argv for name in ("sglang", "multiprocessing", "record")):
+    _patch_torch()
