@@ -21,6 +21,9 @@ from .validity import check_bound, check_cache, check_client, check_load, check_
 from .verdict import Yardsticks, decided, judge_limits, point_verdict
 
 PROGRESS_S = 2.0
+# Warm-up answers are shorter: they are for compiled kernels, caches and connections, at the concurrency of the point.
+WARM_UP_SHARE = 4
+WARM_UP_TOKENS = 8
 Report = Callable[[Mapping[str, Any]], None]
 
 
@@ -47,13 +50,14 @@ class PointRun:
         """Measure; leaves its traces in ``load`` whatever happens."""
         plan = self.against.plan
         total_s = max(plan.max_seconds_per_point, plan.stall_timeout_s)
+        warm_up_tokens = max(plan.output_tokens // WARM_UP_SHARE, min(WARM_UP_TOKENS, plan.output_tokens))
 
         def count(gained: int) -> None:
             if self.load.window_start_ns is not None:
                 self.load.tokens_seen += gained
 
         async def send(number: int, warm_up: bool) -> Trace:
-            body = self.wire.body(self.index, number)
+            body = self.wire.body(self.index, number, output_tokens=warm_up_tokens if warm_up else None)
             trace = await client.generate("/v1/completions", body, stall_s=plan.stall_timeout_s, total_s=total_s, on_tokens=count)
             self._keep(trace, number, "warmup" if warm_up else "window")
             return trace

@@ -18,6 +18,7 @@ from .context import GateContext
 from .diagnosis import diagnose
 from .folder import ResultFolder
 from .gpu import GpuSampler, throttled
+from .lease import only_gate
 from .measure import PointRun
 from .nvml import Nvml
 from .plan import GatePlan
@@ -49,17 +50,18 @@ def run_gate(
     ``should_stop`` is asked five times a second; once true, the run ends with what it has, as inconclusive.
     """
     http_library()
-    clean_base_url(base_url)
-    gate = Gate(base_url, plan, ResultFolder(Path(out_dir)), context=context, on_progress=on_progress, monotonic_ns=monotonic_ns)
-    if nonce is not None:
-        gate.nonce = nonce
-    sampler = GpuSampler(clock_ns=gate.clock_ns, write=gate.folder.gpu, open_nvml=open_nvml)
-    gate.sampler = sampler
-    try:
-        asyncio.run(gate.run(api_key, should_stop))
-    finally:
-        sampler.close()
-    return gate.finish()
+    with only_gate(clean_base_url(base_url)):
+        folder = ResultFolder(Path(out_dir))
+        gate = Gate(base_url, plan, folder, context=context, on_progress=on_progress, monotonic_ns=monotonic_ns)
+        if nonce is not None:
+            gate.nonce = nonce
+        sampler = GpuSampler(clock_ns=gate.clock_ns, write=gate.folder.gpu, open_nvml=open_nvml)
+        gate.sampler = sampler
+        try:
+            asyncio.run(gate.run(api_key, should_stop))
+        finally:
+            sampler.close()
+        return gate.finish()
 
 
 class Gate:

@@ -1,0 +1,84 @@
+# GNU General Public License v3.0+ (see https://www.gnu.org/licenses/gpl-3.0.txt)
+"""Action throughput_gate: starts the gate on the target and prints its progress while it runs there."""
+
+from __future__ import annotations
+
+import json
+import shlex
+import time
+from typing import Any
+
+from ansible.errors import AnsibleConnectionFailure
+from ansible.module_utils.parsing.convert_bool import boolean
+from ansible.plugins.action import ActionBase
+from ansible.utils.display import Display
+
+POLL_S = 2.0
+LOST_POLLS = 10
+MODULE = "inferops.sglang.throughput_gate"
+ENDED = "#ended"
+display = Display()
+
+
+class ActionModule(ActionBase):
+    """Three steps: start (module), follow (shell, renews the lease), collect (module)."""
+
+    _supports_check_mode = True
+    _supports_async = False
+
+    def run(self, tmp: str | None = None, task_vars: dict[str, Any] | None = None) -> dict[str, Any]:
+        result: dict[str, Any] = super().run(tmp, task_vars)
+        args = dict(self._task.args)
+        waits = boolean(args.get("wait", True), strict=False)
+        if self._task.check_mode or args.get("run_id") is not None or not waits:
+            return {**result, **self._module(args, task_vars)}
+        started = self._module({**args, "wait": False}, task_vars)
+        if started.get("failed"):
+            return {**result, **started}
+        # Ctrl-C from here on leaves the target alone: its lease expires, the load ends, what was measured is kept.
+        self._follow(started)
+        return {**result, **self._module({**args, "run_id": started["run_id"]}, task_vars)}
+
+    def _module(self, args: dict[str, Any], task_vars: dict[str, Any] | None) -> dict[str, Any]:
+        return dict(self._execute_module(module_name=MODULE, module_args=args, task_vars=task_vars))
+
+    def _follow(self, started: dict[str, Any]) -> None:
+        offset, lost = 1, 0
+        while True:
+            try:
+                text = self._poll(started, offset)
+                lost = 0
+            except AnsibleConnectionFailure as exc:
+                lost += 1
+                if lost >= LOST_POLLS:
+                    raise
+                display.warning(f"gate  lost the connection ({exc}); trying again")
+                time.sleep(POLL_S)
+                continue
+            body, _, state = text.rpartition("\n#")
+            whole = body[: body.rfind("\n") + 1]
+            offset += len(whole.encode())
+            for line in whole.splitlines():
+                self._show(line)
+            if f"#{state.strip()}" == ENDED and not whole:
+                return
+            if f"#{state.strip()}" != ENDED:
+                time.sleep(POLL_S)
+
+    def _poll(self, started: dict[str, Any], offset: int) -> str:
+        """Renew the lease, return new progress and a last line that says whether the process is still there."""
+        progress, lease, pid = shlex.quote(started["progress"]), shlex.quote(started["lease"]), int(started["pid"])
+        command = (
+            f"touch -c {lease}; s=ended; kill -0 {pid} 2>/dev/null && s=running; "
+            f"[ -d /proc/{pid} ] && s=running; tail -c +{offset} {progress} 2>/dev/null; printf '\\n#%s\\n' $s"
+        )
+        # A terminal in between (ssh -tt for become) turns line ends into two bytes; the offset counts those in the file.
+        return str(self._low_level_execute_command(command).get("stdout", "")).replace("\r\n", "\n")
+
+    def _show(self, line: str) -> None:
+        try:
+            text = json.loads(line)["text"]
+        except (ValueError, KeyError, TypeError):
+            return
+        host = self._task.delegate_to or (self._play_context.remote_addr or "")
+        display.display(f"{host}  {text}" if host else str(text))
