@@ -14,9 +14,8 @@ from typing import Any
 from . import front, info, serve, unit_texts
 from .host import LockHeldError
 from .host_real import RealHost
-from .phase_error import PhaseError
 from .store import STATE_DIR, UNIT_DIR, Store
-from .transaction import FINISHED_WELL, Transaction, ensure_admitted
+from .transaction import FINISHED_WELL, carry_on
 
 EXIT_LOCKED = 75
 LOCK_TRIES = 40
@@ -46,21 +45,14 @@ def run_transact(namespace: argparse.Namespace) -> int:
     store = Store(host, namespace.instance, namespace.state_dir, namespace.unit_dir)
     try:
         with _patient_lock(host, store):
-            attempt = store.attempt()
-            if attempt is None or attempt.get("outcome"):
-                print(ensure_admitted(host, store, say), flush=True)
-                return 0
-            outcome = Transaction(host, store, attempt).run()
-            say(f"{outcome}: {attempt.get('message', '')}")
+            submitted = not (store.attempt() or {"outcome": "none"}).get("outcome")
+            outcome = carry_on(host, store, say)
     except LockHeldError as exc:
         say(f"locked by {exc}")
         return EXIT_LOCKED
-    except PhaseError as exc:
-        say(f"NOTHING SERVES: {exc}")
-        return unit_texts.NOTHING_SERVES
     if outcome == "nothing_serves":
         return unit_texts.NOTHING_SERVES
-    return 0 if outcome in FINISHED_WELL else unit_texts.WENT_BACK
+    return unit_texts.WENT_BACK if submitted and outcome not in FINISHED_WELL else 0
 
 
 @contextlib.contextmanager

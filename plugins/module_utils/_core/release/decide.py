@@ -10,6 +10,7 @@ from typing import Any
 from ..errors import InferopsError
 from ..units import human_seconds
 from . import admission, forecast, proof, services, unit_texts
+from .gate_edge import check_gate
 from .host import Host
 from .spec import ReleaseSpec
 from .store import Store
@@ -57,6 +58,7 @@ def busy(store: Store, attempt: Mapping[str, Any] | None) -> InferopsError:
 def decide(host: Host, store: Store, spec: ReleaseSpec, *, replace: bool, window_s: float) -> Decision:
     """Return what to do for state present."""
     unit_texts.check_exec(spec)
+    check_gate(spec.plan, spec.gate_context)
     promoted = store.pointer("promoted")
     history = store.history()
     if promoted is None:

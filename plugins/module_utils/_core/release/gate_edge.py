@@ -1,11 +1,20 @@
 # GNU General Public License v3.0+ (see https://www.gnu.org/licenses/gpl-3.0.txt)
-"""The one place where the transaction calls the gate."""
+"""The one place where the transaction meets the gate."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
+
+from ..gate.context import GateContext
+from ..gate.plan import GatePlan
+
+
+def check_gate(plan: Mapping[str, Any], context: Mapping[str, Any]) -> None:
+    """Refuse a plan or context that the gate would not take, while nothing is touched yet."""
+    GatePlan.from_dict(dict(plan))
+    GateContext.from_dict(context)
 
 
 def call_gate(
@@ -19,8 +28,7 @@ def call_gate(
     should_stop: Callable[[], bool],
 ) -> dict[str, Any]:
     """Run the gate and return its result."""
-    from ..gate.plan import GatePlan
-    from ..gate.run import GateContext, run_gate
+    from ..gate.run import run_gate
 
     folder.mkdir(parents=True, exist_ok=True)
     return run_gate(
@@ -28,7 +36,7 @@ def call_gate(
         GatePlan.from_dict(dict(plan)),
         folder,
         api_key=key,
-        context=GateContext(**context),
+        context=GateContext.from_dict(context),
         on_progress=on_progress,
         should_stop=should_stop,
     )

@@ -46,8 +46,6 @@ class Transaction:
         first = self.attempt["runs"] == 0
         interrupted = self.attempt["phase"]
         self._save(runs=self.attempt["runs"] + 1)
-        if self.attempt.get("outcome"):
-            return str(self.attempt["outcome"])
         if self.attempt["runs"] > MOST_RUNS:
             return self._end("nothing_serves", f"NOTHING SERVES: given up after {MOST_RUNS} runs", self.attempt["reasons"])
         if not first:
@@ -252,6 +250,21 @@ class Transaction:
             phases.disable_runner(self)
         self.store.save_attempt(self.attempt)
         return outcome
+
+
+def carry_on(host: Host, store: Store, say: Callable[[str], None]) -> str:
+    """Do what the runner is started for: finish an attempt, or after a boot admit what is promoted. Returns the outcome."""
+    attempt = store.attempt()
+    if attempt is not None and not attempt.get("outcome"):
+        outcome = Transaction(host, store, attempt).run()
+        say(f"{outcome}: {attempt.get('message', '')}")
+        return outcome
+    try:
+        say(ensure_admitted(host, store, say))
+    except PhaseError as exc:
+        say(f"NOTHING SERVES: {exc}")
+        return "nothing_serves"
+    return "serving"
 
 
 def ensure_admitted(host: Host, store: Store, say: Callable[[str], None]) -> str:

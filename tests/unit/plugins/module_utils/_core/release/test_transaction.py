@@ -1,0 +1,274 @@
+"""The transaction on a simulated host: every ending, and every place where it can be killed."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from ansible_collections.inferops.sglang.plugins.module_utils._core.errors import InferopsError
+from ansible_collections.inferops.sglang.plugins.module_utils._core.release.spec import ReleaseSpec
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from .releases import PLAN, ask, deploy, new_host, run_attempt, spec_dict
+from .simulated_host import INSTANCE, SECRET, Crash, SimulatedHost
+
+PROMOTED_UNIT = f"sglang-{INSTANCE}.service"
+OLD, NEW = spec_dict(8), spec_dict(0)
+OLD_ID, NEW_ID = ReleaseSpec.from_dict(OLD).id, ReleaseSpec.from_dict(NEW).id
+
+
+def serves(host, release):
+    """The one server that is up is this release, clients reach it, boot starts it."""
+    (unit,) = host.serving()
+    assert f"/releases/{release} " in host.files[f"/etc/systemd/system/{unit}"]
+    assert host.is_open()
+    assert f"/releases/{release} " in host.files[f"/etc/systemd/system/{PROMOTED_UNIT}"]
+    assert PROMOTED_UNIT in host.enabled
+    return True
+
+
+def nothing_left(host, store):
+    """Nothing runs, boot starts nothing, nothing is promoted."""
+    return (
+        not host.serving()
+        and not host.is_open()
+        and PROMOTED_UNIT not in host.enabled
+        and store.pointer("promoted") is None
+        and not [unit for unit in host.enabled if unit.startswith("sglang-")]
+    )
+
+
+def test_first_deploy_promotes_and_admits():
+    host, store = new_host()
+    assert deploy(host, store, OLD) == "promoted"
+    assert serves(host, OLD_ID)
+    assert (store.pointer("promoted"), store.pointer("previous")) == (OLD_ID, None)
+    assert host.front_opened_by_gate is False
+
+
+def test_first_deploy_that_fails_stops_and_keeps_its_evidence():
+    host, store = new_host()
+    host.verdicts = ["fail"]
+    assert deploy(host, store, OLD) == "stopped"
+    assert nothing_left(host, store)
+    assert store.attempt()["message"] == "no earlier release to go back to; stopped"
+    assert any("/evidence/journal.txt" in name for name in host.files)
+    assert store.release_folder(OLD_ID) / "release.json"
+
+
+def test_gate_failure_goes_back_to_the_promoted_release():
+    host, store = new_host()
+    deploy(host, store, OLD)
+    host.verdicts = ["fail"]
+    assert deploy(host, store, NEW, replace=True) == "rolled_back"
+    assert serves(host, OLD_ID)
+    assert store.pointer("promoted") == OLD_ID
+    assert host.front_opened_by_gate is False
+
+
+def test_upgrade_that_passes_remembers_the_one_before():
+    host, store = new_host()
+    deploy(host, store, OLD)
+    assert deploy(host, store, NEW, replace=True) == "promoted"
+    assert serves(host, NEW_ID)
+    assert (store.pointer("promoted"), store.pointer("previous")) == (NEW_ID, OLD_ID)
+
+
+def test_promote_then_rollback_is_the_identity():
+    host, store = new_host()
+    deploy(host, store, OLD)
+    before = (store.pointer("promoted"), store.pointer("previous"))
+    deploy(host, store, NEW, replace=True)
+    gates = host.gates
+    assert deploy(host, store, None) == "promoted"
+    assert (store.pointer("promoted"), store.pointer("previous")) == before
+    assert serves(host, OLD_ID)
+    assert host.gates == gates
+
+
+@pytest.mark.parametrize("fault", ["crash", "hang"])
+def test_candidate_that_never_gets_ready_goes_back(fault):
+    host, store = new_host()
+    deploy(host, store, OLD)
+    host.broken = {"--pp-async-batch-depth 0": fault}
+    assert deploy(host, store, NEW, replace=True) == "rolled_back"
+    assert store.attempt()["failed_in"] == "start"
+    assert serves(host, OLD_ID)
+
+
+def test_misresolved_setting_fails_the_proof():
+    """R52: what was asked must be what runs."""
+    host, store = new_host()
+    host.misresolved = {"pp_async_batch_depth": 3}
+    assert deploy(host, store, OLD) == "stopped"
+    assert store.attempt()["failed_in"] == "proof"
+    assert host.gates == 0
+
+
+def test_inconclusive_gates_once_more_then_goes_back_or_holds():
+    for second, how, outcome in (
+        ("pass", "go_back", "promoted"),
+        ("inconclusive", "go_back", "stopped"),
+        ("inconclusive", "hold", "held"),
+    ):
+        host, store = new_host()
+        host.verdicts = ["inconclusive", second]
+        assert deploy(host, store, OLD, on_inconclusive=how) == outcome
+        assert host.gates == 2
+        assert host.is_open() is (outcome == "promoted")
+
+
+def test_going_back_that_fails_says_that_nothing_serves():
+    host, store = new_host()
+    deploy(host, store, OLD)
+    host.verdicts = ["fail"]
+    host.broken = {"--pp-async-batch-depth 8": "crash"}
+    assert deploy(host, store, NEW, replace=True) == "nothing_serves"
+    assert store.attempt()["message"].startswith("NOTHING SERVES")
+    assert not host.is_open()
+
+
+def test_the_same_again_changes_nothing():
+    host, store = new_host()
+    deploy(host, store, OLD)
+    files, pids, effects = dict(host.files), dict(host.pids), host.effects
+    result = ask(host, store, OLD)
+    assert (result["action"], result["changed"], host.effects) == ("none", False, effects)
+    assert (host.files, host.pids) == (files, pids)
+    assert result["gate"]["age_s"] >= 0
+
+
+def test_changed_plan_gates_again_without_a_restart():
+    host, store = new_host()
+    deploy(host, store, OLD)
+    pids = dict(host.pids)
+    again = spec_dict(8, plan={**PLAN, "points": [{"concurrency": 2}]})
+    assert ask(host, store, again)["action"] == "gate"
+    assert run_attempt(host, store) == "serving"
+    assert host.pids[f"sglang-{INSTANCE}-{OLD_ID}.service"] == pids[f"sglang-{INSTANCE}-{OLD_ID}.service"]
+    assert ask(host, store, again)["action"] == "none"
+
+
+def test_promoted_but_stopped_is_started_without_a_gate():
+    host, store = new_host()
+    deploy(host, store, OLD)
+    host.active.clear()
+    gates = host.gates
+    assert ask(host, store, OLD)["action"] == "start"
+    assert run_attempt(host, store) == "serving"
+    assert serves(host, OLD_ID)
+    assert host.gates == gates
+
+
+def test_another_release_is_refused_without_replace_and_harms_nothing():
+    host, store = new_host()
+    deploy(host, store, OLD)
+    effects = host.effects
+    with pytest.raises(InferopsError, match="may not take its place") as refusal:
+        ask(host, store, NEW)
+    assert "upgrade.yml" in refusal.value.details["do"]
+    assert host.effects == effects
+    with pytest.raises(InferopsError, match="do not fit the window"):
+        ask(host, store, NEW, replace=True, window_s=60)
+    assert host.effects == effects
+    assert serves(host, OLD_ID)
+
+
+def test_plan_with_an_unknown_limit_is_refused_before_anything_is_touched():
+    host, store = new_host()
+    deploy(host, store, OLD)
+    effects = host.effects
+    with pytest.raises(InferopsError, match="min_output_token_per_s"):
+        ask(host, store, spec_dict(0, plan={**PLAN, "points": [{"concurrency": 1, "min_output_token_per_s": 3}]}), replace=True)
+    assert host.effects == effects
+
+
+def test_second_run_at_the_same_time_is_refused_and_names_the_owner():
+    host, store = new_host()
+    deploy(host, store, OLD)
+    ask(host, store, NEW, replace=True, owner="alice")
+    with pytest.raises(InferopsError, match="another release run") as refusal:
+        ask(host, store, OLD, owner="bob")
+    assert "alice" in refusal.value.details["why"]
+    host.locked_by = "runner"
+    with pytest.raises(InferopsError, match="another release run"):
+        ask(host, store, OLD, owner="bob")
+
+
+def test_check_mode_predicts_and_touches_nothing():
+    host, store = new_host()
+    predicted = ask(host, store, OLD, check_mode=True)
+    assert host.effects == 0
+    real = ask(host, store, OLD)
+    assert predicted["changed"] is True
+    assert (predicted["action"], predicted["release"], predicted["diff"]) == (real["action"], real["release"], real["diff"])
+
+
+def test_no_key_is_written_anywhere():
+    """The server, the journal and the gate all speak the key; nothing that is kept may."""
+    host, store = new_host()
+    host.verdicts = ["fail"]
+    deploy(host, store, OLD)
+    leaks = [name for name, text in host.files.items() if SECRET in text and name != "/etc/inferops/kimi/engine.yaml"]
+    assert leaks == []
+    assert any("[hidden]" in text for text in host.files.values())
+
+
+def crash_then_resume(host: SimulatedHost, store, *, reboot: bool) -> str:
+    """Let the runner die where the host was told to; then systemd starts it again, after a reboot or not."""
+    try:
+        return run_attempt(host, store)
+    except Crash:
+        host.crash_at = None
+    if reboot:
+        host.reboot()
+    return run_attempt(host, store)
+
+
+@settings(max_examples=250, deadline=None)
+@given(
+    step=st.integers(1, 90),
+    after=st.booleans(),
+    reboot=st.booleans(),
+    first=st.booleans(),
+    verdict=st.sampled_from(["pass", "fail", "inconclusive"]),
+    second=st.integers(1, 60),
+)
+def test_killed_after_any_step_it_ends_in_one_of_the_known_states(step, after, reboot, first, verdict, second):  # noqa: PLR0917
+    host, store = new_host()
+    if not first:
+        deploy(host, store, OLD)
+    host.verdicts = [verdict, verdict]
+    assert ask(host, store, NEW, replace=True)["outcome"] == "submitted"
+    host.effects, host.crash_at, host.crash_after = 0, step, after
+    try:
+        outcome = run_attempt(host, store)
+    except Crash:
+        if reboot:
+            host.reboot()
+        # And it may be killed a second time, while it resumes.
+        host.effects, host.crash_at = 0, second
+        outcome = crash_then_resume(host, store, reboot=reboot)
+    assert outcome in (store.attempt()["outcome"], "serving")
+    outcome = store.attempt()["outcome"]
+    if outcome == "promoted":
+        assert serves(host, NEW_ID)
+        assert store.pointer("promoted") == NEW_ID
+        assert store.pointer("previous") == (None if first else OLD_ID)
+        assert verdict == "pass"
+    elif outcome == "rolled_back":
+        assert not first
+        assert serves(host, OLD_ID)
+        assert store.pointer("promoted") == OLD_ID
+    else:
+        assert (outcome, first) == ("stopped", True)
+        assert nothing_left(host, store)
+    promotions = [line for line in store.history() if line["event"] == "promoted" and line["release"] == NEW_ID]
+    assert len(promotions) <= 1
+    assert all(
+        json.loads(line)["text"]
+        for line in next(
+            text for name, text in host.files.items() if NEW_ID in name and name.endswith("progress.jsonl")
+        ).splitlines()
+    )
