@@ -138,7 +138,8 @@ effective:
   returned: always
   type: dict
 changed:
-  description: Fields SGLang changes, each with C(from), C(to), C(source) as file and line, C(guard), and C(because), the flags it is due to.
+  description:
+    - Fields SGLang changes, each with C(from), C(to), C(source) as file and line, C(guard), and C(because) (the flags behind it).
   returned: always
   type: dict
 undecided:

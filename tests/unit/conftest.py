@@ -15,9 +15,17 @@ import pytest
 ROOT = Path(__file__).resolve().parents[2]
 FIXTURES = ROOT / "tests" / "fixtures"
 
+
 # From a clone the collection lies under any folder name; the committed link gives it its own. Under ansible-test units
 # the tree already has it and the loader finds it.
-if (ROOT / ".collections").is_dir() and importlib.util.find_spec("ansible_collections.inferops") is None:
+def _importable() -> bool:
+    try:
+        return importlib.util.find_spec("ansible_collections.inferops.sglang") is not None
+    except ModuleNotFoundError:
+        return False
+
+
+if (ROOT / ".collections").is_dir() and not _importable():
     sys.path.insert(0, str(ROOT / ".collections"))
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))

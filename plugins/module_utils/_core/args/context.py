@@ -58,7 +58,7 @@ class Context:
     def without(self, *names: str) -> Parsed:
         """Return the parsed arguments as if these fields had not been named."""
         values = dict(self.parsed.values)
-        values.update({name: self.table.fields[name] for name in names if name in self.table.fields})
+        values.update({name: self.table.default_of(name) for name in names if name in values})
         explicit = {name: spelled for name, spelled in self.parsed.explicit.items() if name not in names}
         uses = tuple(use for use in self.parsed.uses if use.field not in names)
         return replace(self.parsed, values=values, explicit=explicit, uses=uses)

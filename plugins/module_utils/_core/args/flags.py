@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import argparse
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, cast
@@ -98,6 +99,13 @@ class FlagTable:
         found = [flag for flag in self.flags if self.field_of(flag) == field_name]
         current = [flag for flag in found if not flag.deprecated]
         return (current or found or [None])[0]  # type: ignore[list-item]
+
+    def default_of(self, field_name: str) -> Any:
+        """Return what the parser leaves in a field nobody names: the default of its first flag, else of the field itself."""
+        for flag in self.flags:
+            if self.field_of(flag) == field_name and flag.default != argparse.SUPPRESS:
+                return flag.default
+        return self.fields.get(field_name)
 
     def by_string(self, string: str) -> Flag | None:
         return next((flag for flag in self.flags if string in flag.strings), None)

@@ -73,8 +73,8 @@ def _without_comment(line: str) -> str:
     quote = ""
     for index, char in enumerate(line):
         if quote:
-            quote = "" if char == quote else quote
-        elif char in "\"'" and (index == 0 or line[index - 1] in " \t[{,:"):
+            quote = "" if char == quote and line[index - 1] != "\\" else quote
+        elif char in "\"'" and (index == 0 or line[index - 1] in " \t[{,:'"):
             quote = char
         elif char == "#" and (index == 0 or line[index - 1] in " \t"):
             return line[:index]

@@ -46,7 +46,7 @@ _BUILTINS: dict[str, Any] = {
     fn.__name__: fn
     for fn in (list, tuple, set, frozenset, dict, sorted, len, str, int, float, bool, min, max, isinstance, type, abs)
 }
-_CONTAINERS: tuple[type, ...] = (str, list, tuple, dict, type({}.keys()), type({}.values()), type({}.items()))
+_CONTAINERS: tuple[type[Any], ...] = (str, list, tuple, dict, type({}.keys()), type({}.values()), type({}.items()))
 _PLAIN = (*_CONTAINERS, int, float, bool, Decimal, re.Match)
 _EXTERNAL: dict[str, Callable[..., Any]] = {
     "json.loads": json.loads,
@@ -111,9 +111,10 @@ class Evaluator:
         for node in nodes:
             if isinstance(node, ast.Starred):
                 inner = self.value(node.value, rel, local)
-                if not isinstance(inner, _CONTAINERS):
+                items = self.iterate(inner)
+                if items is None:
                     return None
-                out.extend(inner)
+                out.extend(items)
             else:
                 out.append(self.value(node, rel, local))
         return out

@@ -125,9 +125,10 @@ def _instead(ctx: Context, without: Any, spelled: str) -> str:
 
 def _forced(ctx: Context) -> Iterator[Finding]:
     change = _forcing(ctx.resolution)
-    because = [word for word in change.get("because") or [] if word]
-    if not change or not because:
-        return  # a platform without graphs, nothing on the command line to blame
+    because = [word for word in change.get("because") or [] if word.startswith("-") and word in ctx.parsed.explicit.values()]
+    because = [word for word in because if word != ctx.parsed.explicit.get("model_path")]
+    if not because:
+        return  # the platform or the model does without graphs, nothing on the command line to blame
     yield Finding(
         "SGA302",
         "advice",

@@ -3,9 +3,11 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Iterator
 
 from ..context import Context, shown
+from ..facts import Facts
 from ..findings import Finding
 
 
@@ -80,8 +82,8 @@ def undecided(ctx: Context) -> Iterator[Finding]:
 
 
 def _what_to_give(needs: tuple[str, ...]) -> str:
-    model = any(need.startswith("model") for need in needs)
-    facts = [need for need in needs if not need.startswith("model")]
+    known = {field.name for field in dataclasses.fields(Facts)}
+    facts = [need for need in needs if need.partition(".")[0] in known]
     parts = [f"give the facts {', '.join(facts)}"] if facts else []
-    parts += ["give the model's config.json"] if model else []
-    return " and ".join(parts) or "ask the live tier on the host"
+    parts += ["give the model's config.json"] if any(need.startswith("model") for need in needs) else []
+    return " and ".join(parts) or "nothing to give here; the proof after start shows the value"
