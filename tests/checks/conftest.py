@@ -48,7 +48,7 @@ def released(run: Run, tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("released")
     run("ansible-galaxy", "collection", "build", "--output-path", folder)
     (tarball,) = folder.glob("inferops-sglang-*.tar.gz")
-    run("ansible-galaxy", "collection", "install", "--offline", "-p", folder, tarball)
+    run("ansible-galaxy", "collection", "install", "--offline", "--force", "-p", folder, tarball)
     return folder / "ansible_collections" / "inferops" / "sglang"
 
 

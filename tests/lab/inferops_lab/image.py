@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import shutil
+import sys
 import tempfile
 from pathlib import Path
 
@@ -17,6 +18,7 @@ PACKAGES = (
     "systemd,systemd-sysv,dbus,python3,python3-venv,python3-apt,sudo,iproute2,procps,ca-certificates,curl,openssh-server,less"
 )
 NVML_SOURCE = REPOSITORY / "tests" / "fakes" / "nvml"
+BUILDER = REPOSITORY / "tests" / "fakes" / "build"
 # Each of these units was seen to leave a host "degraded".
 MASKED = "systemd-modules-load.service systemd-firstboot.service"
 CONTAINERFILE = f"""\
@@ -92,16 +94,12 @@ def rootfs(suite: str, packages: str) -> Path:
     return tar
 
 
-def nvml_library() -> Path | None:
-    """Compile the stand-in libnvidia-ml.so.1, or return None while the repository has no source for it."""
-    sources = sorted(NVML_SOURCE.glob("*.c"))
-    if not sources:
-        return None
-    library = cache("nvml", digest(sources), "libnvidia-ml.so.1")
-    if not library.exists():
-        part = library.with_suffix(".part")
-        run(["gcc", "-O2", "-Wall", "-shared", "-fPIC", "-Wl,-soname,libnvidia-ml.so.1", "-o", part, *sources, "-lpthread"])
-        part.replace(library)
+def nvml_library() -> Path:
+    """Return the stand-in libnvidia-ml.so.1, compiled when its sources changed."""
+    library = cache("nvml", digest([NVML_SOURCE]), "libnvidia-ml.so.1")
+    with locked("nvml"):
+        if not library.exists():
+            run([sys.executable, BUILDER, "nvml", library.parent], do="see why the stand-in did not compile")
     return library
 
 
@@ -121,9 +119,8 @@ def image(suite: str = "bookworm") -> str:
         "root/.ssh/authorized_keys": (public_key().read_bytes(), 0o600),
         "lab-init": (INIT.encode(), 0o755),
         "etc/ssh/sshd_config.d/inferops-lab.conf": (SSHD.encode(), 0o644),
+        "usr/lib/x86_64-linux-gnu/libnvidia-ml.so.1": (library.read_bytes(), 0o644),
     }
-    if library:
-        files["usr/lib/x86_64-linux-gnu/libnvidia-ml.so.1"] = (library.read_bytes(), 0o644)
     pieces = (piece for path, (content, mode) in files.items() for piece in (path, str(mode), content))
     key = digest([tar.name, CONTAINERFILE, *pieces])
     name = f"localhost/inferops-lab:{suite}-{key}"

@@ -106,7 +106,7 @@ def _build_fake(python: str, house: Path) -> None:
     if marker.exists() and (house / marker.read_text()).exists():
         return
     with tempfile.TemporaryDirectory(dir=house.parent) as folder:
-        run([python, builder, folder])
+        run([python, builder, "wheel", folder])
         (wheel,) = Path(folder).glob("*.whl")
         for old in house.glob("inferops_fake_engine-*.whl"):
             old.unlink()
