@@ -11,6 +11,8 @@ from .families import FAMILIES, Family, expert_count, first_of, is_moe_layer, sh
 from .quantization import Quantization
 
 BITS_PER_BYTE = 8
+MAX_LAYERS = 10_000
+"""More is a damaged config, not a model."""
 # --kv-cache-dtype values whose element size is known (SGLang 0.5.23 choices); auto follows the model's dtype.
 KV_ELEMENT_BYTES = {"fp8_e4m3": 1.0, "fp8_e5m2": 1.0, "bf16": 2.0, "bfloat16": 2.0}
 
@@ -123,10 +125,14 @@ def _whole(config: Mapping[str, Any], key: str) -> int | None:
 
 def _layers(text: Mapping[str, Any], family: Family, quantization: Quantization, missing: list[str]) -> tuple[Layer, ...] | None:
     count = _whole(text, "num_hidden_layers")
-    if count is None:
+    if count is None or count > MAX_LAYERS:
         missing.append("num_hidden_layers")
         return None
-    layers = [_layer(text, family, quantization, index, missing) for index in range(count)]
+    try:
+        layers = [_layer(text, family, quantization, index, missing) for index in range(count)]
+    except (TypeError, ValueError, ZeroDivisionError) as exc:
+        missing.append(f"a value of another kind than expected ({exc})")
+        return None
     known = tuple(layer for layer in layers if layer is not None)
     return known if len(known) == count else None
 

@@ -38,10 +38,12 @@ class Quantization:
         full = DTYPE_BITS.get(str(dtype).removeprefix("torch.")) if dtype else None
         if not config:
             return cls(None, full)
+        if not isinstance(config, Mapping):
+            return cls("unreadable", full)
         method = str(config.get("quant_method") or "unknown").lower()
         keys = ("ignore", "ignored_layers", "modules_to_not_convert", "exclude_modules")
         ignore = next((config[key] for key in keys if config.get(key)), ())
-        names = tuple(str(name) for name in ignore)
+        names = tuple(str(name) for name in ignore) if isinstance(ignore, (list, tuple)) else ()
         return cls(method, full, _groups(method, config), names)
 
     def bits(self, name: str) -> float | None:
@@ -61,7 +63,8 @@ def _groups(method: str, config: Mapping[str, Any]) -> tuple[tuple[tuple[str, ..
         groups = config.get("config_groups")
         if not isinstance(groups, Mapping):
             return ()
-        return tuple((tuple(group.get("targets") or ()), _group_bits(group.get("weights"))) for group in groups.values())
+        known = [group for group in groups.values() if isinstance(group, Mapping)]
+        return tuple((tuple(group.get("targets") or ()), _group_bits(group.get("weights"))) for group in known)
     if method == "fp8":
         block = config.get("weight_block_size")
         scale = 32 / (block[0] * block[1]) if block else 0.0

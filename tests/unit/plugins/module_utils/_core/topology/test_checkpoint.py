@@ -1,0 +1,109 @@
+# GNU General Public License v3.0+ (see https://www.gnu.org/licenses/gpl-3.0.txt)
+"""A model folder: each thing that can be missing or cut short is refused by name; a whole one is described."""
+
+from __future__ import annotations
+
+import json
+import shutil
+
+import pytest
+from ansible_collections.inferops.sglang.plugins.module_utils._core.errors import InferopsError
+from ansible_collections.inferops.sglang.plugins.module_utils._core.topology.checkpoint import INDEX, model_facts, read_checkpoint
+
+
+def write_shard(path, size=32):
+    header = json.dumps({"t": {"dtype": "U8", "shape": [size], "data_offsets": [0, size]}}).encode()
+    path.write_bytes(len(header).to_bytes(8, "little") + header + bytes(size))
+
+
+@pytest.fixture
+def folder(tmp_path, fixtures):
+    shutil.copy(fixtures / "models" / "kimi_k2_6" / "config.json", tmp_path)
+    names = [f"model-{number}-of-3.safetensors" for number in (1, 2, 3)]
+    for name in names:
+        write_shard(tmp_path / name)
+    (tmp_path / INDEX).write_text(json.dumps({"metadata": {}, "weight_map": {f"w{name}": name for name in names}}))
+    return tmp_path
+
+
+def test_a_whole_folder_is_described(folder):
+    facts = model_facts(str(folder))
+    assert facts["architectures"] == ["KimiK25ForConditionalGeneration"]
+    assert (facts["num_layers"], facts["shards"], facts["index"], facts["quantization"]) == (61, 3, INDEX, "compressed-tensors")
+    assert facts["weights_bytes"] == sum(path.stat().st_size for path in folder.glob("*.safetensors"))
+    json.dumps(facts)
+
+
+def test_a_single_file_needs_no_index(folder):
+    for path in [*folder.glob("*.safetensors"), folder / INDEX]:
+        path.unlink()
+    write_shard(folder / "model.safetensors")
+    assert model_facts(str(folder))["shards"] == 1
+
+
+def break_folder(folder, how):
+    shard = folder / "model-2-of-3.safetensors"
+    config = json.loads((folder / "config.json").read_text())
+    if how == "no config":
+        (folder / "config.json").unlink()
+    elif how == "config cut":
+        (folder / "config.json").write_text('{"architectures": [')
+    elif how == "no architectures":
+        config.pop("architectures")
+        (folder / "config.json").write_text(json.dumps(config))
+    elif how == "shard missing":
+        shard.unlink()
+    elif how == "shard empty":
+        shard.write_bytes(b"")
+    elif how == "shard cut":
+        shard.write_bytes(shard.read_bytes()[:-1])
+    elif how == "shard is a web page":
+        shard.write_text("<html>not found</html>")
+    elif how == "index missing":
+        (folder / INDEX).unlink()
+    elif how == "index empty":
+        (folder / INDEX).write_text("{}")
+
+
+@pytest.mark.parametrize(
+    ("how", "named"),
+    [
+        ("no config", "config.json"),
+        ("config cut", "config.json"),
+        ("no architectures", "architectures"),
+        ("shard missing", "model-2-of-3.safetensors"),
+        ("shard empty", "model-2-of-3.safetensors is empty"),
+        ("shard cut", "model-2-of-3.safetensors has"),
+        ("shard is a web page", "model-2-of-3.safetensors"),
+        ("index missing", INDEX),
+        ("index empty", "weight_map"),
+    ],
+)
+def test_what_is_wrong_is_named_with_what_to_do_r99(folder, how, named):
+    break_folder(folder, how)
+    with pytest.raises(InferopsError) as caught:
+        read_checkpoint(folder)
+    assert named in str(caught.value)
+    assert set(caught.value.details) == {"where", "why", "do"}
+
+
+def test_a_missing_folder_and_a_file_in_its_place_are_told_apart(tmp_path):
+    with pytest.raises(InferopsError, match="does not exist"):
+        read_checkpoint(tmp_path / "nowhere")
+    (tmp_path / "file").write_text("")
+    with pytest.raises(InferopsError, match="it is a file"):
+        read_checkpoint(tmp_path / "file")
+
+
+def test_a_folder_without_weights_is_fine_only_when_said(folder):
+    for path in [*folder.glob("*.safetensors"), folder / INDEX]:
+        path.unlink()
+    with pytest.raises(InferopsError, match="no weights"):
+        read_checkpoint(folder)
+    assert model_facts(str(folder), weights_required=False)["weights_bytes"] == 0
+
+
+def test_present_weights_are_verified_even_when_none_are_required(folder):
+    break_folder(folder, "shard cut")
+    with pytest.raises(InferopsError):
+        read_checkpoint(folder, weights_required=False)
