@@ -36,6 +36,8 @@ class Run:
     folder: Path
     run_id: str
     pid: int
+    began: int | None
+    """Start of the process in clock ticks since boot: with the id it names one process for good."""
 
     @property
     def progress(self) -> Path:
@@ -47,12 +49,8 @@ class Run:
 
     def running(self) -> bool:
         """Tell whether the process of this very run is alive (its id may be another's by now)."""
-        try:
-            words = Path(f"/proc/{self.pid}/cmdline").read_bytes().split(b"\0")
-            state = Path(f"/proc/{self.pid}/stat").read_text(encoding="utf-8").rsplit(")", 1)[1].split()[0]
-        except (OSError, IndexError):
-            return False
-        return self.run_id.encode() in words and state != "Z"
+        state, began = _process(self.pid)
+        return state not in (None, "Z") and began == self.began
 
 
 def start(
@@ -85,8 +83,9 @@ def start(
             "lease_s": lease_s,
         }
         (folder / JOB).write_text(json.dumps(job), encoding="utf-8")
-        run = Run(folder, run_id, _spawn(folder, run_id))
-        (folder / JOB).write_text(json.dumps({**job, "pid": run.pid}), encoding="utf-8")
+        pid = _spawn(folder)
+        run = Run(folder, run_id, pid, _process(pid)[1])
+        (folder / JOB).write_text(json.dumps({**job, "pid": run.pid, "began": run.began}), encoding="utf-8")
     except OSError as exc:
         what = "the gate cannot be started"
         raise InferopsError(what, where=str(folder), why=str(exc), do="check path, rights and space") from exc
@@ -154,12 +153,21 @@ def main(words: list[str]) -> int:
 def _known(folder: Path) -> Run | None:
     try:
         job = json.loads((folder / JOB).read_text(encoding="utf-8"))
-        return Run(folder, job["run_id"], job["pid"])
+        return Run(folder, job["run_id"], job["pid"], job["began"])
     except (OSError, ValueError, KeyError, TypeError):
         return None
 
 
-def _spawn(folder: Path, run_id: str) -> int:
+def _process(pid: int) -> tuple[str | None, int | None]:
+    """Return (state letter, start time) of a process, (None, None) when there is none; see proc(5), stat."""
+    try:
+        fields = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8").rsplit(")", 1)[1].split()
+        return fields[0], int(fields[19])
+    except (OSError, IndexError, ValueError):
+        return None, None
+
+
+def _spawn(folder: Path) -> int:
     """Start this very module again. Ansible deletes the archive it came in with the task, so that is kept beside the run."""
     root = Path(__file__).parents[__name__.count(".")]
     if root.is_file():
@@ -169,7 +177,7 @@ def _spawn(folder: Path, run_id: str) -> int:
     environment = {**os.environ, "PYTHONPATH": str(root)}
     with (folder / LOG).open("ab") as log:
         process = subprocess.Popen(
-            [sys.executable, "-c", program, str(folder), run_id],
+            [sys.executable, "-c", program, str(folder)],
             stdin=subprocess.DEVNULL,
             stdout=log,
             stderr=log,

@@ -23,8 +23,8 @@ class ResultFolder:
         self._lock = threading.Lock()
         try:
             path.mkdir(parents=True, exist_ok=True)
-            for name in (SAMPLES, PROGRESS, GPU):
-                (path / name).write_text("", encoding="utf-8")
+            # Line buffered: each line is in the kernel's hands, and survives a kill, before the next one is made.
+            self._files = {name: (path / name).open("w", buffering=1, encoding="utf-8") for name in (SAMPLES, PROGRESS, GPU)}
             (path / RESULT).unlink(missing_ok=True)
         except OSError as exc:
             raise InferopsError(
@@ -48,7 +48,13 @@ class ResultFolder:
         fresh.write_text(json.dumps(result, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
         fresh.replace(self.path / RESULT)
 
+    def close(self) -> None:
+        with self._lock:
+            for file in self._files.values():
+                file.close()
+
     def _append(self, name: str, line: Mapping[str, Any]) -> None:
         text = json.dumps(line, separators=(",", ":"), ensure_ascii=False) + "\n"
-        with self._lock, (self.path / name).open("a", encoding="utf-8") as file:
-            file.write(text)
+        with self._lock:
+            if not self._files[name].closed:
+                self._files[name].write(text)

@@ -53,6 +53,8 @@ class GpuSampler:
 
     def close(self) -> None:
         """Stop sampling; a driver call that hangs is left behind after a few seconds."""
+        if self._stop.is_set():
+            return
         self._stop.set()
         if self._thread is not None:
             self._thread.join(JOIN_S)

@@ -60,6 +60,9 @@ class ClosedLoop:
         workers = [asyncio.create_task(self._work(worker, decided)) for worker in range(self.load.concurrency)]
         try:
             await self._supervise(workers, on_tick)
+        except asyncio.CancelledError:
+            self.load.stop = "interrupted"
+            raise
         finally:
             if self.load.window_start_ns is not None:
                 self.load.window_end_ns = self._clock_ns()

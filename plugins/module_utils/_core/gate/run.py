@@ -59,9 +59,11 @@ def run_gate(
         gate.sampler = sampler
         try:
             asyncio.run(gate.run(api_key, should_stop))
+            sampler.close()
+            return gate.finish()
         finally:
             sampler.close()
-        return gate.finish()
+            folder.close()
 
 
 class Gate:

@@ -16,7 +16,7 @@ from .verdict import Validity
 CONFIRMED_SHARE = 0.5
 BUSY_CLIENT = 0.9
 GARBAGE_SHARE = 0.9
-IN_FLIGHT_SHARE = 0.95
+IN_FLIGHT_SHARE = 0.9
 
 
 def check_load(load: PointLoad, plan: GatePlan, *, stream_interval: int | None) -> Validity:

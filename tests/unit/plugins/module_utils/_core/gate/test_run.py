@@ -1,0 +1,218 @@
+# GNU General Public License v3.0+ (see https://www.gnu.org/licenses/gpl-3.0.txt)
+"""The whole gate against a small paced server: figures that can be calculated, and every way to be fooled."""
+
+from __future__ import annotations
+
+import json
+import threading
+import time
+
+import pytest
+from ansible_collections.inferops.sglang.plugins.module_utils._core.errors import InferopsError
+from ansible_collections.inferops.sglang.plugins.module_utils._core.gate.context import GateContext
+from ansible_collections.inferops.sglang.plugins.module_utils._core.gate.nvml import NoNvmlError
+from ansible_collections.inferops.sglang.plugins.module_utils._core.gate.plan import GatePlan
+from ansible_collections.inferops.sglang.plugins.module_utils._core.gate.run import run_gate
+
+from .paced_server import Pace, serving
+
+QUICK = {"input_tokens": 16, "output_tokens": 20, "min_seconds_per_point": 0.2, "max_seconds_per_point": 4, "stall_timeout_s": 1}
+SECRET = "sk-very-secret"
+GRAPHS = 'sglang:cuda_graph_passes_total{{pp_rank="{rank}",mode="decode_{kind}"}} {value}\n'
+
+
+def no_cards():
+    raise NoNvmlError("no NVML in this test")
+
+
+def gate(pace: Pace, folder, points=({"concurrency": 2, "min_output_tokens_per_s": 1},), *, options=None, **extra):
+    with serving(pace) as url:
+        plan = GatePlan.from_dict({**QUICK, "points": list(points), **(options or {})})
+        return run_gate(url, plan, folder, open_nvml=no_cards, **extra)
+
+
+def said(result, text):
+    return any(text in reason for reason in result["reasons"])
+
+
+def test_figure_is_the_servers_own_pace(tmp_path):
+    """TTFT counts, warm-up and tail do not: 40 tokens per 0.1 + 39 * 0.01 s and stream."""
+    pace = Pace(ttft_s=0.1, itl_s=0.01)
+    options = {"output_tokens": 40, "min_seconds_per_point": 2}
+    result = gate(pace, tmp_path, [{"concurrency": 1}, {"concurrency": 4, "min_output_tokens_per_s": 250}], options=options)
+    expected = 40 / (0.1 + 39 * 0.01)
+    assert result["verdict"] == "pass"
+    for point in result["points"]:
+        # 3 %, not the 1 % of an idle machine: the tests share it with others.
+        assert point["output_tokens_per_s"] == pytest.approx(point["concurrency"] * expected, rel=0.03)
+        assert point["output_tokens"]["mean"] == 40
+        assert point["input_tokens"]["mean"] == 16
+        assert point["in_flight"]["mean"] == pytest.approx(point["concurrency"], rel=0.03)
+    assert pace.most_in_flight <= 5
+    assert result["gpus"] == []
+    assert any("no NVML in this test" in note for note in result["notes"])
+    assert {path.name for path in tmp_path.iterdir()} >= {
+        "result.json",
+        "samples.jsonl",
+        "progress.jsonl",
+        "gpu.jsonl",
+        "report.html",
+        "report.md",
+        "junit.xml",
+    }
+    lines = [json.loads(line) for line in (tmp_path / "progress.jsonl").read_text().splitlines()]
+    assert any("tok/s   in window" in line["text"] and "left" in line["text"] for line in lines)
+
+
+def test_slow_first_requests_are_warm_up_and_scale_with_concurrency_r79(tmp_path):
+    pace = Pace(ttft_s=0.01, itl_s=0.002, slow_warm_up=8)
+    result = gate(pace, tmp_path, [{"concurrency": 4}])
+    point = result["points"][0]
+    assert point["requests"]["warm_up"] == 8
+    assert point["e2e_ms"]["p50"] < 150
+    samples = [json.loads(line) for line in (tmp_path / "samples.jsonl").read_text().splitlines()]
+    assert sum(sample["phase"] == "warmup" for sample in samples) == 8
+
+
+def test_prompts_are_fresh_within_a_run_and_between_runs_r77(tmp_path):
+    pace = Pace(ttft_s=0.005, itl_s=0.001)
+    for name in ("a", "b"):
+        gate(pace, tmp_path / name)
+    prompts = [tuple(body["prompt"]) for body in pace.seen if isinstance(body.get("prompt"), list)]
+    assert len(prompts) > 10
+    assert len(set(prompts)) == len(prompts)
+    assert len({prompt[:2] for prompt in prompts}) > 0.9 * len(prompts)
+
+
+@pytest.mark.parametrize(
+    ("pace", "verdict", "reason"),
+    [
+        pytest.param(Pace(cached_tokens=4), "inconclusive", "prefix cache", id="R77 cached prompts"),
+        pytest.param(Pace(text=""), "fail", "no text was delivered", id="tokens in usage but no text"),
+        pytest.param(Pace(text="!"), "fail", "garbage", id="R55 only exclamation marks"),
+        pytest.param(Pace(max_tokens_ignored=True), "fail", "max_tokens", id="R15 max_tokens ignored"),
+        pytest.param(Pace(usage_factor=2, running_usage=False), "fail", "max_tokens", id="usage counts double"),
+        pytest.param(Pace(usage_factor=0.5, running_usage=False), "inconclusive", "chunks", id="usage counts half"),
+        pytest.param(Pace(chunk_tokens=5, running_usage=False), "inconclusive", "cannot be confirmed", id="count not confirmed"),
+        pytest.param(Pace(input_offset=4), "inconclusive", "prompts held", id="other prompt length than planned"),
+        pytest.param(Pace(fail_after=6), "fail", "HTTP 500", id="errors under load"),
+        pytest.param(Pace(hang_after=3), "fail", "stopped generating", id="hang in the middle"),
+        pytest.param(Pace(hang_after=0), "fail", "accepts but does not generate", id="R59 green but no tokens"),
+    ],
+)
+def test_a_figure_that_cannot_be_trusted_never_passes(pace, verdict, reason, tmp_path):
+    pace.ttft_s, pace.itl_s = 0.05, 0.002
+    started = time.monotonic()
+    result = gate(pace, tmp_path)
+    assert result["verdict"] == verdict
+    assert said(result, reason), result["reasons"]
+    assert time.monotonic() - started < 20
+
+
+def test_server_that_never_answers_at_all_ends_at_its_deadline_r59(tmp_path):
+    result = gate(Pace(ttft_s=3600), tmp_path)
+    assert result["verdict"] == "fail"
+    assert said(result, "accepts but does not generate: no token within 1 s")
+
+
+def test_reasoning_alone_is_an_answer(tmp_path):
+    result = gate(Pace(ttft_s=0.05, itl_s=0.002, reasoning=True), tmp_path, options={"sanity": {"prompt": "?", "expect": "QQ"}})
+    assert result["verdict"] == "pass"
+
+
+def test_expected_word_must_come(tmp_path):
+    result = gate(Pace(ttft_s=0.05, itl_s=0.002), tmp_path, options={"sanity": {"prompt": "2+2?", "expect": "four"}})
+    assert result["verdict"] == "fail"
+    assert said(result, "'four' is not in the answer")
+
+
+def test_server_without_token_ids_gets_calibrated_words(tmp_path):
+    result = gate(Pace(ttft_s=0.05, itl_s=0.002, token_ids=False, chat=False), tmp_path)
+    assert result["verdict"] == "pass"
+    assert result["points"][0]["input_tokens"]["mean"] == 16
+    assert any("words" in note for note in result["notes"])
+
+
+def test_several_tokens_per_chunk_are_counted_by_the_running_usage(tmp_path):
+    pace = Pace(ttft_s=0.02, itl_s=0.005, chunk_tokens=4, server_info={"stream_interval": 4, "version": "0.5.23"})
+    result = gate(pace, tmp_path)
+    assert result["verdict"] == "pass"
+    assert result["points"][0]["output_tokens_per_s"] == pytest.approx(2 * 20 / (0.02 + 4 * 0.02), rel=0.1)
+
+
+def test_eager_passes_below_the_requirement_fail_r104(tmp_path):
+    pace = Pace(ttft_s=0.05, itl_s=0.002, metrics=GRAPHS.format(rank=0, kind="none", value=0))
+
+    def count(_line):
+        pace.metrics = "".join(
+            GRAPHS.format(rank=rank, kind=kind, value=value)
+            for rank in (0, 1)
+            for kind, value in (("none", 50), ("cuda_graph", 50))
+        )
+
+    result = gate(pace, tmp_path, options={"require": {"decode_graph_pass_ratio": 0.99}}, on_progress=count)
+    assert result["verdict"] in ("fail", "inconclusive")
+    assert said(result, "decode_graph_pass_ratio")
+
+
+def test_a_requirement_the_engine_does_not_count_is_inconclusive(tmp_path):
+    result = gate(Pace(ttft_s=0.05, itl_s=0.002), tmp_path, options={"require": {"decode_graph_pass_ratio": 0.99}})
+    assert result["verdict"] == "inconclusive"
+    assert said(result, "counted no decode pass")
+
+
+class KnownBound(GateContext):
+    """A context with a bound that the paced server beats."""
+
+    def filled_from(self, resolved):
+        return self
+
+    def bound(self, **_):
+        return 5.0
+
+
+def test_faster_than_the_bound_is_not_believed(tmp_path):
+    result = gate(Pace(ttft_s=0.05, itl_s=0.002), tmp_path, context=KnownBound())
+    assert result["verdict"] == "inconclusive"
+    assert said(result, "above the bound of 5")
+
+
+def test_interrupted_run_is_inconclusive_and_keeps_what_it_has(tmp_path):
+    stop = threading.Event()
+    threading.Timer(2.5, stop.set).start()
+    points = [{"concurrency": 1}, {"concurrency": 2}]
+    options = {"min_seconds_per_point": 60, "max_seconds_per_point": 60}
+    result = gate(Pace(ttft_s=0.01, itl_s=0.002), tmp_path, points, options=options, should_stop=stop.is_set)
+    assert result["verdict"] == "inconclusive"
+    assert said(result, "interrupted")
+    assert said(result, "1 of 2 points were not measured")
+    assert result["points"][0]["ended_by"] == "interrupted"
+    assert json.loads((tmp_path / "result.json").read_text()) == result
+    assert (tmp_path / "report.html").exists()
+
+
+def test_secrets_stay_out_of_every_file(tmp_path):
+    info = {"version": "0.5.23", "api_key": SECRET, "launch_command": f"--api-key {SECRET}", "pp_size": 8}
+    result = gate(Pace(ttft_s=0.05, itl_s=0.002, api_key=SECRET, server_info=info), tmp_path, api_key=SECRET)
+    assert result["engine"] == {"version": "0.5.23", "simulated": False, "resolved": {"pp_size": 8}, "graph_passes": None}
+    for path in tmp_path.iterdir():
+        assert SECRET not in path.read_text(), path
+
+
+@pytest.mark.parametrize(
+    ("pace", "options", "what"),
+    [
+        (Pace(api_key="x"), {}, "API key"),
+        (Pace(), {"model": "other"}, "does not serve other"),
+    ],
+)
+def test_what_cannot_be_judged_is_an_error_not_a_verdict(pace, options, what, tmp_path):
+    with pytest.raises(InferopsError, match=what):
+        gate(pace, tmp_path, options=options)
+
+
+@pytest.mark.parametrize("url", ["http://127.0.0.1:9", "127.0.0.1:9", "http://u:p@127.0.0.1:9"])
+def test_unreachable_or_wrong_address(url, tmp_path):
+    with pytest.raises(InferopsError) as caught:
+        run_gate(url, GatePlan.from_dict({"points": [{"concurrency": 1}]}), tmp_path, open_nvml=no_cards)
+    assert "p@" not in str(caught.value)

@@ -1,0 +1,59 @@
+# GNU General Public License v3.0+ (see https://www.gnu.org/licenses/gpl-3.0.txt)
+"""Token events from bytes: any cut of the stream gives the same events, and chunks sum to usage."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from ansible_collections.inferops.sglang.plugins.module_utils._core.gate.stream import ServerSaidError, SseSplitter, Trace
+from hypothesis import given
+from hypothesis import strategies as st
+
+
+def payload(**event):
+    return json.dumps(event).encode()
+
+
+@given(st.lists(st.text(min_size=1, max_size=5), max_size=6), st.lists(st.integers(0, 200), max_size=6))
+def test_where_the_reads_fall_does_not_matter(words, cuts):
+    data = b": keep-alive\r\n\r\n" + b"".join(b"data: " + json.dumps(word).encode() + b"\r\n\r\n" for word in words)
+    splitter, got, last = SseSplitter(), [], 0
+    for cut in [*sorted(cuts), len(data)]:
+        got += splitter.feed(data[last:cut])
+        last = max(last, min(cut, len(data)))
+    assert [json.loads(item) for item in got] == words
+
+
+def test_reasoning_counts_as_output_and_the_first_answer_is_kept_apart():
+    trace = Trace(planned_ns=0)
+    assert trace.take(payload(choices=[{"delta": {"role": "assistant", "content": ""}}]), 1) == 0
+    assert trace.take(payload(choices=[{"delta": {"reasoning_content": "hm"}}]), 2) == 1
+    assert trace.take(payload(choices=[{"delta": {"content": "yes"}}]), 3) == 1
+    assert (trace.first_ns, trace.first_answer_ns, trace.end_ns) == (2, 3, 3)
+
+
+@given(st.lists(st.integers(1, 9), min_size=1, max_size=30), st.booleans())
+def test_chunks_sum_to_usage_with_and_without_a_running_count(sizes, running):
+    trace, sent = Trace(planned_ns=0), 0
+    for moment, size in enumerate(sizes):
+        sent += size
+        usage = {"usage": {"prompt_tokens": 3, "completion_tokens": sent}} if running else {}
+        trace.take(payload(choices=[{"text": "x"}], **usage), moment)
+    trace.take(payload(choices=[], usage={"prompt_tokens": 3, "completion_tokens": sent}), 99)
+    trace.settle()
+    assert trace.received_tokens == sent
+    if running:
+        assert [count for _, count in trace.chunks] == sizes
+
+
+def test_tokens_without_text_join_the_next_text():
+    trace = Trace(planned_ns=0)
+    trace.take(payload(choices=[{"text": ""}], usage={"completion_tokens": 1}), 1)
+    trace.take(payload(choices=[{"text": "é"}], usage={"completion_tokens": 2}), 2)
+    assert trace.chunks == [[2, 2]]
+
+
+def test_an_error_inside_the_stream_is_not_a_token():
+    with pytest.raises(ServerSaidError, match="boom"):
+        Trace(planned_ns=0).take(payload(error={"message": "boom"}), 1)
