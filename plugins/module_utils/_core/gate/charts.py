@@ -30,7 +30,7 @@ class Row:
     label: str
     samples: Sequence[float]
     p50: float | None = None
-    p99: float | None = None
+    p90: float | None = None
     limit: float | None = None
 
 
@@ -99,7 +99,7 @@ def throughput(bars: Sequence[Bar]) -> str:
 
 
 def latency(rows: Sequence[Row], unit: str = "ms") -> str:
-    """One histogram per row on a common axis; the median is a dark line, p99 a light one, the limit a dashed one."""
+    """One histogram per row on a common axis; the median is a dark line, the 90th percentile a light one, the limit a dashed one."""
     rows = [row for row in rows if row.samples]
     if not rows:
         return ""
@@ -126,7 +126,7 @@ def latency(rows: Sequence[Row], unit: str = "ms") -> str:
             for index, count in enumerate(counts)
             if count
         ]
-        for style, mark in (("p50", row.p50), ("p99", row.p99), ("limit", row.limit)):
+        for style, mark in (("p50", row.p50), ("p90", row.p90), ("limit", row.limit)):
             if mark is not None and start <= mark <= end:
                 x = left + (mark - start) * scale
                 parts.append(f'<path class="{style}" d="M{x:.1f} {base + 3}V{base - 37}"/>')

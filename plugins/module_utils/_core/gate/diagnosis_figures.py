@@ -11,6 +11,9 @@ from .diagnosis_evidence import Finding, Observed, finding, number
 CACHED_RATIO = 0.01
 HEADROOM_RATIO = 0.50
 ABOVE_BOUND_RATIO = 1.05
+NEAR_LIMIT_RATIO = 0.90
+STRAY_RATIO = 0.05
+"""Share of readings; the gate itself calls a run doubtful above it."""
 # NVML clock-event reasons that are no trouble.
 HARMLESS = {"gpu_idle", "idle", "none", "applications_clocks_setting", "sync_boost", "display_clock_setting"}
 POWER_CAPS = {"sw_power_cap", "power_cap"}
@@ -48,10 +51,8 @@ def above_bound(seen: Observed) -> Finding | None:
 
 
 def throttle(seen: Observed) -> Finding | None:
-    cards = {
-        str(gpu.get("index")): sorted(str(reason) for reason in gpu.get("throttle") or () if str(reason).lower() not in HARMLESS)
-        for gpu in seen.gpus
-    }
+    """Clocks were held back, in more than stray readings; a power cap counts where a card really draws near its limit."""
+    cards = {str(gpu.get("index")): sorted(reason for reason in _reasons(gpu)) for gpu in seen.gpus}
     cards = {index: reasons for index, reasons in cards.items() if reasons}
     if not cards:
         return None
@@ -65,6 +66,15 @@ def throttle(seen: Observed) -> Finding | None:
         else "see to cooling and power supply of these cards; a figure taken while throttled does not judge the configuration",
         cards=cards,
     )
+
+
+def _reasons(gpu: Mapping[str, Any]) -> list[str]:
+    power = gpu.get("power_w") or {}
+    drawn, limit, held = number(power.get("mean")), number(power.get("limit")), number(gpu.get("throttled_ratio"))
+    capped = drawn is not None and limit is not None and drawn >= NEAR_LIMIT_RATIO * limit
+    stray = held is not None and held <= STRAY_RATIO
+    named = [str(reason) for reason in gpu.get("throttle") or () if str(reason).lower() not in HARMLESS]
+    return [reason for reason in named if (capped if reason.lower() in POWER_CAPS else not stray)]
 
 
 def headroom(seen: Observed) -> Finding | None:

@@ -109,6 +109,7 @@ def assumptions(folder: ResultFolder) -> str:
     """What the figures rest on without having been measured here."""
     stated = folder.result.get("assumed")
     lines = [str(line) for line in stated] if isinstance(stated, list) else []
+    lines += [str(line) for line in folder.result.get("notes") or ()]
     if any(point.get("bound_tokens_per_s") is not None for point in folder.points):
         lines.append(
             "The bound counts memory reads alone: experts chosen uniformly, even stages, micro-batches filled in the best way."
@@ -120,7 +121,7 @@ def assumptions(folder: ResultFolder) -> str:
         lines.append("20 to 25 kernel launches per decoder layer without graphs: an estimate, not a measurement.")
     items = "".join(f"<li>{escape(line)}</li>" for line in lines)
     return (
-        f'<h2>Assumed, not measured</h2><div class="panel"><ul style="margin:0;padding-left:20px">{items}</ul></div>'
+        f'<h2>Assumed, noted, not measured</h2><div class="panel"><ul style="margin:0;padding-left:20px">{items}</ul></div>'
         if items
         else ""
     )

@@ -61,7 +61,7 @@ class ResultFolder:
 
     @property
     def finished(self) -> bool:
-        return self.result.get("verdict") in VERDICTS
+        return self.result.get("verdict") in VERDICTS and self.result.get("finished") is not False
 
     @property
     def points(self) -> list[Mapping[str, Any]]:

@@ -16,11 +16,12 @@ SHOWN_ARGUMENTS = frozenset(
     attention_backend attn_dp_size chunked_prefill_size context_length cuda_graph_backend_decode cuda_graph_backend_prefill
     cuda_graph_bs cuda_graph_bs_decode cuda_graph_config cuda_graph_max_bs cuda_graph_max_bs_decode decode_attention_backend
     device disable_cuda_graph disable_custom_all_reduce disable_decode_cuda_graph disable_overlap_schedule
-    disable_prefill_cuda_graph disable_radix_cache dp_size dtype enable_dp_attention enable_dynamic_chunking enable_metrics
-    enable_mixed_chunk enable_mis ep_size kv_cache_dtype load_format max_prefill_tokens max_running_requests
-    max_total_tokens mem_fraction_static model_path moe_runner_backend nnodes page_size pp_async_batch_depth
-    pp_max_micro_batch_size pp_size prefill_attention_backend quantization reasoning_parser revision sampling_backend
-    schedule_policy served_model_name speculative_algorithm tool_call_parser tp_size trust_remote_code watchdog_timeout
+    disable_prefill_cuda_graph disable_radix_cache dp_size dtype enable_cache_report enable_dp_attention
+    enable_dynamic_chunking enable_metrics enable_mis enable_mixed_chunk ep_size incremental_streaming_output kv_cache_dtype
+    load_format max_prefill_tokens max_running_requests max_total_tokens mem_fraction_static model_path moe_runner_backend
+    nnodes page_size pp_async_batch_depth pp_max_micro_batch_size pp_size prefill_attention_backend quantization
+    reasoning_parser revision sampling_backend schedule_policy served_model_name speculative_algorithm stream_interval
+    tool_call_parser tp_size trust_remote_code watchdog_timeout
     """.split()  # noqa: SIM905 - a hundred quoted names would hide the list
 )
 

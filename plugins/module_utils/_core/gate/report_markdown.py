@@ -22,7 +22,7 @@ def render_markdown(folder: ResultFolder) -> str:
     lines += [f"- {_text(reason)}" for reason in result.get("reasons") or ()]
     lines += [
         "",
-        "| in flight | tok/s | 95 % interval | bound | of bound | TTFT p50 / p99 ms | TPOT p50 ms | ok / planned | verdict |",
+        "| in flight | tok/s | 95 % interval | bound | of bound | TTFT p50 / p90 ms | TPOT p50 ms | ok / planned | verdict |",
         "| --: | --: | :-: | --: | --: | --: | --: | --: | :-- |",
     ]
     confidence = mapping(result.get("plan")).get("confidence")
@@ -36,7 +36,7 @@ def render_markdown(folder: ResultFolder) -> str:
             interval(point.get("ci")),
             figure(point.get("bound_tokens_per_s"), 0),
             percent(bound_ratio(point)),
-            f"{figure(ttft.get('p50'), 0)} / {figure(ttft.get('p99'), 0)}",
+            f"{figure(ttft.get('p50'), 0)} / {figure(ttft.get('p90'), 0)}",
             figure(tpot.get("p50"), 1),
             f"{figure(requests.get('ok'))} / {figure(requests.get('planned'))}",
             _text(point.get("verdict") or "observed"),

@@ -53,7 +53,7 @@ def tiles(folder: ResultFolder) -> str:
     return f'<div class="tiles">{"".join(parts)}</div>' if parts else ""
 
 
-COLUMNS = ("in flight", "tok/s", "limit", "bound", "of bound", "TTFT p50 / p99", "TPOT p50 / p99", "requests ok", "verdict")
+COLUMNS = ("in flight", "tok/s", "limit", "bound", "of bound", "TTFT p50 / p90", "TPOT p50 / p90", "requests ok", "verdict")
 
 
 def table(folder: ResultFolder) -> str:
@@ -88,8 +88,8 @@ def _row(point: Mapping[str, Any]) -> str:
         figure(speed_limit(point), 1),
         figure(point.get("bound_tokens_per_s"), 1),
         percent(bound_ratio(point)),
-        f"{figure(ttft.get('p50'), 0)} / {figure(ttft.get('p99'), 0)} ms<small>n = {figure(ttft.get('n'))}</small>",
-        f"{figure(tpot.get('p50'), 1)} / {figure(tpot.get('p99'), 1)} ms<small>n = {figure(tpot.get('n'))}</small>",
+        f"{figure(ttft.get('p50'), 0)} / {figure(ttft.get('p90'), 0)} ms<small>p99 {figure(ttft.get('p99'), 0)}, n = {figure(ttft.get('n'))}</small>",
+        f"{figure(tpot.get('p50'), 1)} / {figure(tpot.get('p90'), 1)} ms<small>p99 {figure(tpot.get('p99'), 1)}, n = {figure(tpot.get('n'))}</small>",
         f"{figure(requests.get('ok'))} of {figure(requests.get('planned'))}"
         + (f"<small>{figure(failed)} failed</small>" if failed else ""),
         badge(point.get("verdict")),
@@ -134,13 +134,15 @@ def latency_charts(folder: ResultFolder) -> str:
         for samples in folder.samples:
             point = next((point for point in folder.points if point.get("concurrency") == samples.concurrency), {})
             stated = mapping(point.get(name))
-            limit = limit_on(point, f"max_{name[:4]}_p99_ms")
+            limit = next(
+                (found for rank in ("p90", "p50") if (found := limit_on(point, f"max_{name[:4]}_{rank}_ms")) is not None), None
+            )
             rows.append(
                 charts.Row(
                     figure(samples.concurrency),
                     getattr(samples, name),
                     number(stated.get("p50")),
-                    number(stated.get("p99")),
+                    number(stated.get("p90")),
                     limit,
                 )
             )
@@ -148,8 +150,8 @@ def latency_charts(folder: ResultFolder) -> str:
         if chart:
             keys = (
                 key("ink", "p50")
-                + key("amber", "p99")
-                + (key("limit", "limit on p99") if any(row.limit is not None for row in rows) else "")
+                + key("amber", "p90")
+                + (key("limit", "limit") if any(row.limit is not None for row in rows) else "")
             )
             panels.append(f'<div class="panel"><div class="head"><h3>{title}</h3><span>{keys}</span></div>{chart}</div>')
     return f'<h2>Latency, requests of the window</h2><div class="grid2">{"".join(panels)}</div>' if panels else ""

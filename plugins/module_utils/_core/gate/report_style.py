@@ -54,7 +54,7 @@ svg.large text{font-size:12px}svg .strong{fill:var(--ink);font-weight:600}svg .v
 .grid{stroke:var(--faint);fill:none}.axis{stroke:var(--rule);fill:none}
 .bound{fill:none;stroke:var(--soft);stroke-dasharray:4 3}.measured{fill:var(--blue)}
 .whisker{stroke:var(--ink);fill:none;stroke-width:1.5}path.limit{stroke:var(--bad);stroke-width:2.5;fill:none}
-.hist{fill:var(--blue);opacity:.55}path.p50{stroke:var(--ink);stroke-width:2}path.p99{stroke:var(--amber);stroke-width:2}
+.hist{fill:var(--blue);opacity:.55}path.p50{stroke:var(--ink);stroke-width:2}path.p90{stroke:var(--amber);stroke-width:2}
 .window{fill:var(--shade)}.area{fill:var(--blue);opacity:.14}.line{stroke:var(--blue);stroke-width:1.8;fill:none;
 stroke-linejoin:round}
 .power{fill:var(--amber);opacity:.5}.busy{stroke:var(--blue);stroke-width:1.5;fill:none;stroke-linejoin:round}

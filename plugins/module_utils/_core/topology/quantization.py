@@ -63,8 +63,8 @@ def _groups(method: str, config: Mapping[str, Any]) -> tuple[tuple[tuple[str, ..
         groups = config.get("config_groups")
         if not isinstance(groups, Mapping):
             return ()
-        known = [group for group in groups.values() if isinstance(group, Mapping)]
-        return tuple((tuple(group.get("targets") or ()), _group_bits(group.get("weights"))) for group in known)
+        members = [group for group in groups.values() if isinstance(group, Mapping)]
+        return tuple((tuple(group.get("targets") or ()), _group_bits(group.get("weights"))) for group in members)
     if method == "fp8":
         block = config.get("weight_block_size")
         scale = 32 / (block[0] * block[1]) if block else 0.0
