@@ -20,7 +20,14 @@ from urllib.parse import urlsplit
 async def one(host: str, port: int, key: str | None, prompt: list[int], output: int, stamps: list[float]) -> dict[str, object]:
     """Stream one completion; append the arrival time of each token-bearing event to ``stamps``; return usage."""
     body = json.dumps(
-        {"model": "x", "prompt": prompt, "max_tokens": output, "ignore_eos": True, "stream": True, "stream_options": {"include_usage": True}}
+        {
+            "model": "x",
+            "prompt": prompt,
+            "max_tokens": output,
+            "ignore_eos": True,
+            "stream": True,
+            "stream_options": {"include_usage": True},
+        }
     ).encode()
     head = f"POST /v1/completions HTTP/1.1\r\nhost: {host}\r\ncontent-type: application/json\r\ncontent-length: {len(body)}\r\nconnection: close\r\n"
     if key:
@@ -43,7 +50,9 @@ async def one(host: str, port: int, key: str | None, prompt: list[int], output: 
     return usage
 
 
-async def measure(url: str, concurrency: int, *, input_tokens: int, output: int, rounds: int, key: str | None = None) -> dict[str, float]:
+async def measure(
+    url: str, concurrency: int, *, input_tokens: int, output: int, rounds: int, key: str | None = None
+) -> dict[str, float]:
     parts = urlsplit(url)
     stamps: list[float] = []
     ends: list[list[float]] = [[] for _ in range(concurrency)]
@@ -61,7 +70,12 @@ async def measure(url: str, concurrency: int, *, input_tokens: int, output: int,
     await asyncio.gather(*(worker(i) for i in range(concurrency)))
     first, last = max(e[0] for e in ends), min(e[-1] for e in ends)
     inside = sum(first < stamp <= last for stamp in stamps)
-    return {"output_tokens_per_s": inside / (last - first), "window_s": last - first, "events": len(stamps), "usage_tokens": counted}
+    return {
+        "output_tokens_per_s": inside / (last - first),
+        "window_s": last - first,
+        "events": len(stamps),
+        "usage_tokens": counted,
+    }
 
 
 def main() -> None:
@@ -76,7 +90,14 @@ def main() -> None:
     print(
         json.dumps(
             asyncio.run(
-                measure(asked.url, asked.concurrency, input_tokens=asked.input, output=asked.output, rounds=asked.rounds, key=asked.key)
+                measure(
+                    asked.url,
+                    asked.concurrency,
+                    input_tokens=asked.input,
+                    output=asked.output,
+                    rounds=asked.rounds,
+                    key=asked.key,
+                )
             )
         )
     )

@@ -7,7 +7,20 @@ from collections.abc import Mapping
 from pathlib import Path
 
 # Bookkeeping of one process, machine paths, secrets: never kept.
-LEFT_OUT = {"model_path", "tokenizer_path", "served_model_name", "random_seed", "port", "nccl_port", "launch_command", "api_key", "admin_api_key", "startup_time", "internal_states", "version"}
+LEFT_OUT = {
+    "model_path",
+    "tokenizer_path",
+    "served_model_name",
+    "random_seed",
+    "port",
+    "nccl_port",
+    "launch_command",
+    "api_key",
+    "admin_api_key",
+    "startup_time",
+    "internal_states",
+    "version",
+}
 
 
 def write_json(path: Path, value: object) -> None:

@@ -7,7 +7,18 @@ import re
 _SAMPLE = re.compile(r"^([\w:]+)(?:\{(.*)\})? ")
 _LABEL = re.compile(r'(\w+)="((?:[^"\\]|\\.)*)"')
 # Labels whose values are names of the protocol, not of the machine.
-_KEPT_VALUES = {"mode", "phase", "cache_source", "engine_type", "pp_rank", "tp_rank", "moe_ep_rank", "stage", "category", "forward_mode"}
+_KEPT_VALUES = {
+    "mode",
+    "phase",
+    "cache_source",
+    "engine_type",
+    "pp_rank",
+    "tp_rank",
+    "moe_ep_rank",
+    "stage",
+    "category",
+    "forward_mode",
+}
 
 
 def shape(text: str) -> list[dict[str, object]]:

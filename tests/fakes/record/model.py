@@ -9,7 +9,17 @@ TEMPLATE = (
     "{% for m in messages %}<|im_{{ m['role'] }}|>{{ m['content'] }}<|im_end|>{% endfor %}"
     "{% if add_generation_prompt %}<|im_assistant|>{% endif %}"
 )
-SPECIAL = ["<|pad|>", "<|bos|>", "<|eos|>", "<|im_user|>", "<|im_assistant|>", "<|im_system|>", "<|im_end|>", "<think>", "</think>"]
+SPECIAL = [
+    "<|pad|>",
+    "<|bos|>",
+    "<|eos|>",
+    "<|im_user|>",
+    "<|im_assistant|>",
+    "<|im_system|>",
+    "<|im_end|>",
+    "<think>",
+    "</think>",
+]
 
 
 def config(num_layers: int = 8, vocabulary: int = 2048) -> dict[str, object]:

@@ -48,7 +48,10 @@ class Engine:
         self._queues[key] = queue
         self._advance()
         self.pipeline.submit(
-            max(self.now_ms(), self.pipeline.now_ms), key, prompt_tokens=prompt_tokens - cached_tokens, output_tokens=output_tokens
+            max(self.now_ms(), self.pipeline.now_ms),
+            key,
+            prompt_tokens=prompt_tokens - cached_tokens,
+            output_tokens=output_tokens,
         )
         self.prompt_tokens += prompt_tokens
         self.cached_tokens += cached_tokens

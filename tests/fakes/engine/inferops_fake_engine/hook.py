@@ -15,6 +15,8 @@ def launches_server(words):
             return words[index + 1 : index + 2] == ["sglang.launch_server"]
         if word.startswith("-m") and len(word) > 2:
             return word[2:] == "sglang.launch_server"
+        if word == "-c":
+            return False
         if index and not word.startswith("-"):
             return os.path.basename(word) == "sglang"
     return False

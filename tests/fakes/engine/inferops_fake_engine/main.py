@@ -21,6 +21,7 @@ from .state import Server
 
 CONTROL_PATH = "/etc/inferops-fake/control.json"
 DRAIN_POLL_S = 5.0  # recorded: SGLang looks every five seconds whether requests remain
+PORT_TAKEN_LINGER_S = 5.0
 DECODE_LOG_INTERVAL = 40  # recorded: decode passes between two log lines
 SHARDS = 12
 
@@ -38,6 +39,12 @@ def run(argv: Sequence[str]) -> int:
     except Refused as refused:
         print(f"Traceback (most recent call last):\nValueError: {refused}", file=sys.stderr)
         return 1
+    folder = Path(resolved.values["model_path"])
+    if folder.is_absolute() and not folder.is_dir():
+        print(
+            f"OSError: Repo id must be in the form 'repo_name' or 'namespace/repo_name': '{folder}'. (simulated)", file=sys.stderr
+        )
+        return 1
     words = arguments.merge_config(list(argv))
     timescale = float(os.environ.get("INFEROPS_FAKE_TIMESCALE") or control.timescale)
     server = Server(recording, resolved, words, control_file, timescale)
@@ -46,14 +53,18 @@ def run(argv: Sequence[str]) -> int:
 
 def _announce(server: Server) -> None:
     args = server.args
-    log.line(f"SIMULATED engine in the place of SGLang {server.recording.version}: no GPU, no model; time scale {server.timescale:g}")
+    log.line(
+        f"SIMULATED engine in the place of SGLang {server.recording.version}: no GPU, no model; time scale {server.timescale:g}"
+    )
     if "disable_cuda_graph" in server.resolved.explicit:
         log.line("'--disable-cuda-graph' is deprecated and will be removed in a future release.", level="WARNING")
     if server.pp_size > 1:
         log.line("Pipeline parallelism is incompatible with overlap schedule.", level="WARNING")
     told = {key: value for key, value in args.items() if key in server.resolved.explicit or key in ("tp_size", "pp_size")}
     log.line(f"server_args={told}")
-    log.line(f"simulated: command line {shlex.join(server.launch_words[:2])} …, resolved from the recording of {shlex.join(server.resolved.recorded_argv)!r}")
+    log.line(
+        f"simulated: command line {shlex.join(server.launch_words[:2])} …, resolved from the recording of {shlex.join(server.resolved.recorded_argv)!r}"
+    )
 
 
 async def _load(server: Server) -> None:
@@ -71,7 +82,10 @@ async def _load(server: Server) -> None:
         if control.crash_at_start and shard >= SHARDS // 2:
             generation.die(server, "Scheduler hit an exception: simulated crash while loading")
     if control.out_of_memory == "init":
-        log.line("Scheduler hit an exception: RuntimeError: Not enough memory. Please try to increase --mem-fraction-static. (simulated)", level="ERROR")
+        log.line(
+            "Scheduler hit an exception: RuntimeError: Not enough memory. Please try to increase --mem-fraction-static. (simulated)",
+            level="ERROR",
+        )
         generation.die(server, "Initialization failed.")
     for rank in ranks:
         log.line("Load weight end. elapsed=0.00 s, avail mem=15.80 GB, mem usage=78.40 GB. (simulated)", rank=rank)
@@ -145,9 +159,14 @@ async def _live(server: Server) -> int:
     try:
         await http.start(host, port)
     except OSError as exc:
-        log.line(f"ERROR:    [Errno {exc.errno}] error while attempting to bind on address ('{host}', {port}): address already in use")
+        log.line(
+            f"ERROR:    [Errno {exc.errno}] error while attempting to bind on address ('{host}', {port}): address already in use"
+        )
+        # Recorded: the process lingers until its own warm-up gives up (two minutes there, shorter here), then kills itself.
+        await asyncio.wait({stopping}, timeout=PORT_TAKEN_LINGER_S / server.timescale)
         _end(writer, gpus)
-        return 1
+        log.line("kill_process_tree called (simulated)")
+        os.kill(os.getpid(), signal.SIGKILL)
     log.line(f"INFO:     Uvicorn running on http://{host}:{port} (Press CTRL+C to quit)")
     warming = asyncio.ensure_future(_warm_up(server))
     await stopping

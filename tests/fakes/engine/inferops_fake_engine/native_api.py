@@ -77,7 +77,9 @@ async def generate(server: Server, request: Request) -> Response | Stream:
     async for piece, _ in tokens(server, g):
         first = first or time.time()
         said += piece
-    return Response.json({"text": said, "output_ids": _ids(g.input_tokens, g.count), "meta_info": _meta(server, g, began, first, done=True)})
+    return Response.json(
+        {"text": said, "output_ids": _ids(g.input_tokens, g.count), "meta_info": _meta(server, g, began, first, done=True)}
+    )
 
 
 async def _stream(server: Server, g: Generation, began: float) -> AsyncIterator[bytes]:

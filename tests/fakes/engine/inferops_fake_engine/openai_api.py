@@ -79,7 +79,9 @@ async def completions(server: Server, request: Request) -> Response | Stream:
         return Stream(_stream_completion(server, g, head, with_usage=_wants_usage(body)))
     said = "".join([piece async for piece, _ in tokens(server, g)])
     choice = {"index": 0, "text": said, "logprobs": None, "finish_reason": g.finish, "matched_stop": None}
-    return Response.json(head | {"choices": [choice], "usage": _usage(server, g, chat=False, streamed=False), "metadata": _metadata(g)})
+    return Response.json(
+        head | {"choices": [choice], "usage": _usage(server, g, chat=False, streamed=False), "metadata": _metadata(g)}
+    )
 
 
 async def _stream_completion(server: Server, g: Generation, head: dict[str, Any], *, with_usage: bool) -> AsyncIterator[bytes]:
@@ -110,7 +112,14 @@ async def chat(server: Server, request: Request) -> Response | Stream:
     body = _body(request)
     prompt, last = _chat_prompt(body, request.path)
     thinking = server.args["reasoning_parser"] is not None and (body.get("chat_template_kwargs") or {}).get("thinking", True)
-    g = plan(server, prompt, last, _limit(body, request.path, DEFAULT_CHAT_TOKENS), bool(body.get("ignore_eos")), thinking=bool(thinking))
+    g = plan(
+        server,
+        prompt,
+        last,
+        _limit(body, request.path, DEFAULT_CHAT_TOKENS),
+        bool(body.get("ignore_eos")),
+        thinking=bool(thinking),
+    )
     head = {"id": g.id, "object": "chat.completion", "created": int(time.time()), "model": body.get("model", "default")}
     if body.get("stream"):
         head["object"] = "chat.completion.chunk"
@@ -120,7 +129,9 @@ async def chat(server: Server, request: Request) -> Response | Stream:
         (thoughts if thinks else said).append(piece)
     message = {"role": "assistant", "content": "".join(said).strip(), "reasoning_content": "".join(thoughts) or None}
     choice = {"index": 0, "message": message, "logprobs": None, "finish_reason": g.finish, "matched_stop": None}
-    return Response.json(head | {"choices": [choice], "usage": _usage(server, g, chat=True, streamed=False), "metadata": _metadata(g)})
+    return Response.json(
+        head | {"choices": [choice], "usage": _usage(server, g, chat=True, streamed=False), "metadata": _metadata(g)}
+    )
 
 
 async def _stream_chat(server: Server, g: Generation, head: dict[str, Any], *, with_usage: bool) -> AsyncIterator[bytes]:

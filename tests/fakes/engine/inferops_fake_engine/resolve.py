@@ -71,7 +71,14 @@ def resolve(recording: Recording, argv: Sequence[str], *, drop: Sequence[str] = 
         else:
             values[key] = value
     for phase in graphs.values():
-        for name in ("max_bs", "bs", "max_context_size", "full_prefill_max_req", "full_prefill_prefix_chunk_tokens", "max_seq_len"):
+        for name in (
+            "max_bs",
+            "bs",
+            "max_context_size",
+            "full_prefill_max_req",
+            "full_prefill_prefix_chunk_tokens",
+            "max_seq_len",
+        ):
             phase.setdefault(name, None)
         phase.setdefault("tc_compiler", "eager")
     values["cuda_graph_config"] = graphs

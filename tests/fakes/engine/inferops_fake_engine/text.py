@@ -10,18 +10,16 @@ from itertools import count
 from typing import Any
 
 _PIECE = re.compile(r"\s*\w+|\s*[^\w\s]")
-_WORDS = (
-    "the pipeline moves one token at a time through every stage and each stage reads its own layers from memory "
-    "while the others wait for what it hands on so a second request can fill the gap that the first one leaves "
-    "behind until all cards are busy and the rate follows the slowest of them"
-).split()
+_WORDS = ["the", "pipeline", "moves", "one", "token", "at", "a", "time", "through", "every", "stage", "and", "each", "stage", "reads", "its", "own", "layers", "from", "memory", "while", "the", "others", "wait", "for", "what", "it", "hands", "on", "so", "a", "second", "request", "can", "fill", "the", "gap", "that", "the", "first", "one", "leaves", "behind", "until", "all", "cards", "are", "busy", "and", "the", "rate", "follows", "the", "slowest", "of", "them"]
 _FACTS = {"capital of france": "Paris", "capital of germany": "Berlin", "capital of japan": "Tokyo", "opposite of hot": "cold"}
 _SUM = re.compile(r"(-?\d+)\s*([+*x×-]|plus|minus|times)\s*(-?\d+)")
 _OPERATORS = {
     "+": operator.add, "plus": operator.add, "-": operator.sub, "minus": operator.sub,
     "*": operator.mul, "x": operator.mul, "×": operator.mul, "times": operator.mul,
 }  # fmt: skip
-_REPEAT = re.compile(r"(?:repeat|reply with|say|answer with)(?: exactly| only| just)?(?: the word)?s?:?\s+[\"'“]?([\w .-]+?)[\"'”.]?\s*$", re.I)
+_REPEAT = re.compile(
+    r"(?:repeat|reply with|say|answer with)(?: exactly| only| just)?(?: the word)?s?:?\s+[\"'“]?([\w .-]+?)[\"'”.]?\s*$", re.I
+)
 
 
 def pieces(text: str) -> list[str]:

@@ -34,7 +34,15 @@ FIGURES = (
 INPUT_TOKENS, OUTPUT_TOKENS, NUM_LAYERS, PP_SIZE = 512, 256, 61, 8
 
 
-def play(parameters: Parameters, *, concurrency: int, graphs: bool, async_depth: int, output_tokens: int = OUTPUT_TOKENS, rounds: int = 4) -> Outcome:
+def play(
+    parameters: Parameters,
+    *,
+    concurrency: int,
+    graphs: bool,
+    async_depth: int,
+    output_tokens: int = OUTPUT_TOKENS,
+    rounds: int = 4,
+) -> Outcome:
     stages = build_stages(num_layers=NUM_LAYERS, pp_size=PP_SIZE, graphs=graphs, parameters=parameters)
     pipeline = Pipeline(stages, async_depth=async_depth, parameters=parameters)
     return closed_loop(pipeline, concurrency=concurrency, input_tokens=INPUT_TOKENS, output_tokens=output_tokens, rounds=rounds)

@@ -34,7 +34,9 @@ class Parameters:
     hidden_share: float = _named(0.66896, "fitted: 156.4 tok/s at 16, graphs on, async depth 8")
     # Assumed.
     hop_ms: float = _named(0.10, "assumed: activations to the next stage, 14 KB over PCIe plus the send")
-    prefill_ms_per_token: float = _named(0.020, "assumed: per stage and prompt token; expert streaming during prefill is not modelled")
+    prefill_ms_per_token: float = _named(
+        0.020, "assumed: per stage and prompt token; expert streaming during prefill is not modelled"
+    )
     prefill_base_ms: float = _named(2.0, "assumed: per stage and prefill pass")
     allreduce_ms_per_layer: float = _named(0.11, "assumed: two all-reduces per layer when tp_size > 1")
 
