@@ -47,12 +47,12 @@ def as_found(theatre: Theatre, judged: Judgement) -> None:
     played = theatre.play("1-refused", "deploy.yml", "1_as_found")
     after = look(HOST)
     judged.expect(played.status != 0, "the check refuses the flags as found", played.status)
-    for code, flag in (("SGA301", "--disable-cuda-graph"), ("SGA310", "pp.async.batch.depth")):
-        near = re.search(rf"{code}\b(?:.*\n){{0,6}}?.*{flag}", played.text)
-        judged.expect(near is not None, f"{code} names {flag}")
-        judged.expect(
-            re.search(rf"{code}\b(?:.*\n){{0,8}}?.*srt/\S+\.py:\d+", played.text) is not None, f"{code} names file and line"
-        )
+    for code, flag in (("SGA301", "--disable-cuda-graph"), ("SGA310", "pp_async_batch_depth")):
+        finding = re.search(rf"{code} (?:error|advice): .*\n(?: +(?:where|why|do): .*\n)*", played.text)
+        judged.expect(finding is not None and flag in finding[0], f"{code} names {flag}", finding and finding[0])
+        judged.expect(finding is not None and re.search(r"srt/\S+\.py:\d+", finding[0]), f"{code} names file and line")
+    unforced = re.search(r"nothing in .{1,40} forces decode graphs off for this command line", " ".join(played.text.split()))
+    judged.expect(unforced is not None, "it says that nothing in that release forces decode graphs off")
     judged.expect(
         (after.units, after.releases, after.attempt) == (before.units, before.releases, before.attempt) == ({}, [], None),
         "no unit, no release and no attempt on the host",
