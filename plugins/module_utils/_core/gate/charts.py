@@ -40,7 +40,7 @@ def nice_ceiling(value: float) -> float:
     >>> [nice_ceiling(value) for value in (0, 7.2, 96, 573)]
     [1.0, 8.0, 100.0, 600.0]
     """
-    if value <= 0:
+    if value < 1e-9:
         return 1.0
     base = 10.0 ** math.floor(math.log10(value))
     return next(base * step for step in (1, 1.2, 1.6, 2, 2.4, 3.2, 4, 6, 8, 10) if base * step >= value * 0.999999)
@@ -48,12 +48,11 @@ def nice_ceiling(value: float) -> float:
 
 def throughput(bars: Sequence[Bar]) -> str:
     """Measured tok/s by concurrency as bars, the bound behind them, limits as lines, and the figures below each bar."""
-    if not bars:
+    heights = [value for bar in bars for value in (bar.value, bar.high, bar.bound, bar.limit) if value is not None]
+    if not heights:
         return ""
     left, top, plot, width = 56, 8, 150, 420
-    ceiling = nice_ceiling(
-        max((value for bar in bars for value in (bar.value, bar.high, bar.bound, bar.limit) if value is not None), default=1)
-    )
+    ceiling = nice_ceiling(max(heights))
     slot = (width - left - 6) / len(bars)
     wide = min(66.0, slot * 0.62)
 
@@ -99,7 +98,7 @@ def throughput(bars: Sequence[Bar]) -> str:
 
 
 def latency(rows: Sequence[Row], unit: str = "ms") -> str:
-    """One histogram per row on a common axis; the median is a dark line, the 90th percentile a light one, the limit a dashed one."""
+    """One histogram per row on a common axis; median dark, 90th percentile light, limit in its own colour."""
     rows = [row for row in rows if row.samples]
     if not rows:
         return ""

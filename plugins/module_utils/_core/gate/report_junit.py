@@ -15,7 +15,7 @@ from .report_format import limit_line
 def render_junit(folder: ResultFolder) -> str:
     """Return JUnit XML; the suite's counts agree with its cases."""
     result = folder.result
-    suite = ET.Element("testsuite", name=f"inferops.gate.{mapping(result.get('plan')).get('model') or 'server'}")
+    suite = ET.Element("testsuite", name=_clean(f"inferops.gate.{mapping(result.get('plan')).get('model') or 'server'}"))
     for point in folder.points:
         for limit in mappings(point.get("limits")):
             name = f"concurrency {point.get('concurrency')}: {limit.get('metric')} {limit.get('limit')}"

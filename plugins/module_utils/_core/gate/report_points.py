@@ -88,8 +88,10 @@ def _row(point: Mapping[str, Any]) -> str:
         figure(speed_limit(point), 1),
         figure(point.get("bound_tokens_per_s"), 1),
         percent(bound_ratio(point)),
-        f"{figure(ttft.get('p50'), 0)} / {figure(ttft.get('p90'), 0)} ms<small>p99 {figure(ttft.get('p99'), 0)}, n = {figure(ttft.get('n'))}</small>",
-        f"{figure(tpot.get('p50'), 1)} / {figure(tpot.get('p90'), 1)} ms<small>p99 {figure(tpot.get('p99'), 1)}, n = {figure(tpot.get('n'))}</small>",
+        f"{figure(ttft.get('p50'), 0)} / {figure(ttft.get('p90'), 0)} ms"
+        f"<small>p99 {figure(ttft.get('p99'), 0)}, n = {figure(ttft.get('n'))}</small>",
+        f"{figure(tpot.get('p50'), 1)} / {figure(tpot.get('p90'), 1)} ms"
+        f"<small>p99 {figure(tpot.get('p99'), 1)}, n = {figure(tpot.get('n'))}</small>",
         f"{figure(requests.get('ok'))} of {figure(requests.get('planned'))}"
         + (f"<small>{figure(failed)} failed</small>" if failed else ""),
         badge(point.get("verdict")),
@@ -117,12 +119,12 @@ def throughput_chart(folder: ResultFolder) -> str:
                 verdict=point.get("verdict"),
             )
         )
-    if not bars:
+    chart = charts.throughput(bars)
+    if not chart:
         return ""
     keys = key("", "measured") + key("limit", "limit") + key("dash", "bound of memory bandwidth")
     return (
-        f'<div class="panel"><div class="head"><h3>Output tok/s by requests in flight</h3>'
-        f"<span>{keys}</span></div>{charts.throughput(bars)}</div>"
+        f'<div class="panel"><div class="head"><h3>Output tok/s by requests in flight</h3><span>{keys}</span></div>{chart}</div>'
     )
 
 

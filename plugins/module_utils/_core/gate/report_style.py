@@ -29,9 +29,9 @@ h1,h2,h3,p{margin:0}h2{font-size:18px;margin:34px 0 12px}h3{font-size:14px;font-
 .tile b{display:block;font-size:30px;line-height:1.2;letter-spacing:-.01em}.tile b small{font-size:15px;font-weight:500;
 color:var(--soft)}
 .tile p{color:var(--soft);font-size:13px}.tile .top{display:flex;justify-content:space-between;gap:8px;align-items:center}
-.grid2{display:grid;grid-template-columns:repeat(auto-fit,minmax(min(100%,420px),1fr));gap:14px}
-.grid3{display:grid;grid-template-columns:repeat(auto-fit,minmax(min(100%,300px),1fr));gap:14px}
-.cards{display:grid;grid-template-columns:repeat(auto-fit,minmax(225px,1fr));gap:16px 22px}
+.grid2{display:grid;grid-template-columns:repeat(auto-fill,minmax(min(100%,420px),1fr));gap:14px}
+.grid3{display:grid;grid-template-columns:repeat(auto-fill,minmax(min(100%,300px),1fr));gap:14px}
+.cards{display:grid;grid-template-columns:repeat(auto-fill,minmax(225px,1fr));gap:16px 22px}
 .head{display:flex;flex-wrap:wrap;justify-content:space-between;gap:2px 12px;align-items:baseline;margin-bottom:8px}
 .head span{color:var(--soft);font-size:13px}
 .note{color:var(--soft);font-size:13px;margin-top:10px;overflow-wrap:anywhere}
