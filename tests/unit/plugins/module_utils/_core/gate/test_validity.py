@@ -1,0 +1,93 @@
+# GNU General Public License v3.0+ (see https://www.gnu.org/licenses/gpl-3.0.txt)
+"""Each reason to refuse a server or to doubt a figure, by itself, beside the load that gives no reason."""
+
+from __future__ import annotations
+
+import pytest
+from ansible_collections.inferops.sglang.plugins.module_utils._core.gate.plan import GatePlan
+from ansible_collections.inferops.sglang.plugins.module_utils._core.gate.validity import (
+    check_bound,
+    check_cache,
+    check_client,
+    check_load,
+    check_passes,
+)
+
+from .traces import load_of
+
+PLAN = GatePlan.from_dict({"points": [{"concurrency": 1}], "input_tokens": 8, "output_tokens": 4})
+
+
+def checked(change=lambda trace: None, *, stream_interval=None):
+    load = load_of([[(10, [1, 1, 1])] * 3])
+    for trace in load.window:
+        change(trace)
+    return check_load(load, PLAN, stream_interval=stream_interval)
+
+
+def altered(**values):
+    def change(trace):
+        for name, value in values.items():
+            setattr(trace, name, value)
+
+    return change
+
+
+def test_a_healthy_load_gives_no_reason():
+    validity = checked()
+    assert (validity.wrong, validity.doubtful) == ([], [])
+
+
+@pytest.mark.parametrize(
+    ("values", "reason"),
+    [
+        pytest.param({"output_tokens": 60000}, "max_tokens 4 was ignored", id="R15"),
+        pytest.param({"distinct": {"!"}, "characters": 400, "text": "!!!!"}, "garbage", id="R55"),
+        pytest.param({"status": "failed", "error": "HTTP 500"}, "3 of 3 requests failed, the first: HTTP 500", id="failed"),
+    ],
+)
+def test_what_refuses_the_server(values, reason):
+    validity = checked(altered(**values))
+    assert any(reason in line for line in validity.wrong)
+
+
+@pytest.mark.parametrize(
+    ("values", "reason"),
+    [
+        ({"output_tokens": 3, "events": 3}, "ended before 4 tokens"),
+        ({"output_tokens": None}, "without usage"),
+        ({"events": 9}, "9 chunks with text arrived"),
+        ({"events": 1}, "cannot be confirmed"),
+        ({"input_tokens": 9}, "prompts held 9 tokens, 8 were planned"),
+        ({"input_tokens": None}, "does not say how long the prompts were"),
+    ],
+)
+def test_what_casts_doubt_on_the_figure(values, reason):
+    validity = checked(altered(**values))
+    assert validity.wrong == []
+    assert any(reason in line for line in validity.doubtful)
+
+
+def test_a_stated_stream_interval_explains_few_chunks():
+    assert checked(altered(events=1), stream_interval=4).doubtful == []
+
+
+@pytest.mark.parametrize(("eager", "wrong"), [(0, 0), (1, 0), (2, 1), (100, 1)])
+def test_eager_share_r104(eager, wrong):
+    passes = {"decode": {"graph": 100 - eager, "eager": eager}, "prefill": {"graph": 0, "eager": 9}}
+    assert len(check_passes(passes, {"decode_graph_pass_ratio": 0.99}).wrong) == wrong
+
+
+def test_passes_that_nobody_counted_are_doubt():
+    for passes in (None, {"decode": {"graph": 0, "eager": 0}}):
+        validity = check_passes(passes, {"decode_graph_pass_ratio": 0.99})
+        assert (validity.wrong, len(validity.doubtful)) == ([], 1)
+
+
+def test_cache_r77_bound_and_client():
+    assert [bool(check_cache(ratio, PLAN)) for ratio in (None, 0.0, 0.01, 0.011)] == [False, False, False, True]
+    assert [bool(check_bound(low, 50)) for low in (None, 49, 51)] == [False, False, True]
+    assert check_bound(51, None) == []
+    load = load_of([[(10, [1, 1, 1])] * 3])
+    assert check_client(0.1, load, 1.0) == []
+    assert len(check_client(0.99, load, 0.5)) == 2
