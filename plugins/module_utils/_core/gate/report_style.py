@@ -10,7 +10,7 @@ STYLE = """
 @media (prefers-color-scheme:dark){:root{--page:#0f1216;--card:#181c22;--ink:#e9ecf1;--soft:#9aa4b2;--faint:#262c35;
 --rule:#343c48;
 --blue:#6ea2ff;--blue-soft:#1f3050;--good:#5fd08a;--good-soft:#15301f;--bad:#ff8078;--bad-soft:#3a1a19;--warn:#f0bd62;
---warn-soft:#352811;--amber:#f0a93c;--shade:#1c2533}}
+--warn-soft:#352811;--amber:#f0a93c;--shade:#253149}}
 *{box-sizing:border-box}
 body{margin:0;background:var(--page);color:var(--ink);
 font:15px/1.5 system-ui,-apple-system,"Segoe UI",Roboto,"DejaVu Sans",sans-serif;
