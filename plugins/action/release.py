@@ -59,8 +59,9 @@ class ActionModule(ActionBase):
                 f"tail -c +{offset + 1} {shlex.quote(submitted['progress_file'])} 2>/dev/null"
             )
             answer = self._low_level_execute_command(command)
-            head, _, tail = answer.get("stdout", "").partition(f"{MARK}\n")
-            whole = tail[: tail.rfind("\n") + 1].replace("\r\n", "\n")
+            # ssh asks for a terminal, which turns line ends into CR LF; offsets count the file's own bytes.
+            head, _, tail = answer.get("stdout", "").replace("\r\n", "\n").partition(f"{MARK}\n")
+            whole = tail[: tail.rfind("\n") + 1]
             offset += len(whole.encode())
             for line in whole.splitlines():
                 heard = time.monotonic()
