@@ -86,6 +86,11 @@ def test_a_badly_filled_pipeline_with_perfect_flags_is_accused():
     assert "GATE-FILL" in codes(run({1: 42.0, 8: 130.0}, resolved=perfect))
 
 
+@pytest.mark.parametrize("cards", [None, []])
+def test_a_pipeline_that_scales_is_not_called_empty_whatever_the_cards_say(cards):
+    assert "GATE-FILL" not in codes(run(FILLED, cards=cards))
+
+
 def test_cards_that_work_flat_out_are_not_called_empty():
     assert "GATE-FILL" not in codes(run({1: 42.0, 8: 130.0}, cards=BUSY))
 
