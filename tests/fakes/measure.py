@@ -17,7 +17,7 @@ import time
 from urllib.parse import urlsplit
 
 
-async def one(host: str, port: int, key: str | None, prompt: list[int], output: int, stamps: list[float]) -> dict[str, object]:
+async def one(host: str, port: int, *, key: str | None, prompt: list[int], output: int, stamps: list[float]) -> dict[str, object]:
     """Stream one completion; append the arrival time of each token-bearing event to ``stamps``; return usage."""
     body = json.dumps(
         {
@@ -29,7 +29,8 @@ async def one(host: str, port: int, key: str | None, prompt: list[int], output: 
             "stream_options": {"include_usage": True},
         }
     ).encode()
-    head = f"POST /v1/completions HTTP/1.1\r\nhost: {host}\r\ncontent-type: application/json\r\ncontent-length: {len(body)}\r\nconnection: close\r\n"
+    head = f"POST /v1/completions HTTP/1.1\r\nhost: {host}\r\ncontent-length: {len(body)}\r\nconnection: close\r\n"
+    head += "content-type: application/json\r\n"
     if key:
         head += f"authorization: Bearer {key}\r\n"
     reader, writer = await asyncio.open_connection(host, port)
@@ -63,7 +64,9 @@ async def measure(
         chance = random.Random(f"{time.time_ns()}-{index}")
         for _ in range(rounds):
             prompt = [chance.randrange(10, 2000) for _ in range(input_tokens)]
-            usage = await one(parts.hostname or "127.0.0.1", parts.port or 80, key, prompt, output, stamps)
+            usage = await one(
+                parts.hostname or "127.0.0.1", parts.port or 80, key=key, prompt=prompt, output=output, stamps=stamps
+            )
             counted += int(str(usage["completion_tokens"]))
             ends[index].append(time.monotonic())
 

@@ -49,6 +49,11 @@ PROBES = (
     Probe("chat", "/v1/chat/completions", CHAT),
     Probe("chat_without_thinking", "/v1/chat/completions", CHAT | {"chat_template_kwargs": {"thinking": False}}),
     Probe("chat_stream", "/v1/chat/completions", CHAT | STREAM),
+    Probe(
+        "chat_stream_without_thinking",
+        "/v1/chat/completions",
+        CHAT | STREAM | {"chat_template_kwargs": {"thinking": False}, "max_tokens": 40},
+    ),
     Probe("generate", "/generate", GENERATE),
     Probe("generate_stream", "/generate", GENERATE | {"stream": True}),
     Probe("completion_without_prompt", "/v1/completions", {"max_tokens": 1}),

@@ -21,6 +21,7 @@ import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from http.client import HTTPConnection
 from pathlib import Path
 from typing import Any
 from urllib.error import HTTPError, URLError
@@ -37,7 +38,25 @@ ENGINE_ENV = {
     "SGLANG_USE_CPU_ENGINE": "1", "TORCH_COMPILE_DISABLE": "1", "TORCHDYNAMO_DISABLE": "1", "HF_HUB_OFFLINE": "1",
     "OMP_NUM_THREADS": "1",
 }  # fmt: skip
-ARGV = ["--load-format", "dummy", "--device", "cpu", "--attention-backend", "torch_native", "--sampling-backend", "pytorch", "--max-total-tokens", "20000", "--enable-metrics", "--served-model-name", "tiny", "--tool-call-parser", "kimi_k2", "--reasoning-parser", "kimi_k2"]
+ARGV = [
+    "--load-format",
+    "dummy",
+    "--device",
+    "cpu",
+    "--attention-backend",
+    "torch_native",
+    "--sampling-backend",
+    "pytorch",
+    "--max-total-tokens",
+    "20000",
+    "--enable-metrics",
+    "--served-model-name",
+    "tiny",
+    "--tool-call-parser",
+    "kimi_k2",
+    "--reasoning-parser",
+    "kimi_k2",
+]
 
 
 def get(url: str, key: str | None = None) -> tuple[int, bytes]:
@@ -93,31 +112,28 @@ class Recorder:
 
 
 def drain(recorder: Recorder, port: int) -> dict[str, Any]:
-    """SIGTERM while a long request runs: what health says, whether new requests are taken, how the process ends."""
+    """SIGTERM while a reply is being streamed: what health says, whether new requests are taken, how both end."""
     url = f"http://127.0.0.1:{port}"
     process = recorder.launch(port)
     while get(f"{url}/health")[0] != 200:
         time.sleep(0.5)
-    body = json.dumps({"prompt": [5, 6], "max_tokens": 600, "ignore_eos": True}).encode()
-    caller = subprocess.Popen(
-        [
-            sys.executable,
-            "-c",
-            f"import urllib.request as u; print(u.urlopen(u.Request('{url}/v1/completions', {body!r}, {{'content-type': 'application/json'}})).status)",
-        ],
-        stdout=subprocess.PIPE,
+    long = HTTPConnection("127.0.0.1", port, timeout=300)
+    long.request(
+        "POST",
+        "/v1/completions",
+        json.dumps({"prompt": [5, 6], "max_tokens": 600, "ignore_eos": True, "stream": True}),
+        {"content-type": "application/json"},
     )
-    time.sleep(2)
+    reply = long.getresponse()
+    reply.readline()  # the first token is here: the request is under way
     process.send_signal(signal.SIGTERM)
     time.sleep(1)
-    small = Request(
-        f"{url}/v1/completions", json.dumps({"prompt": [5], "max_tokens": 1}).encode(), {"content-type": "application/json"}
-    )
-    with urlopen(small, timeout=30) as answer:
+    body = json.dumps({"prompt": [5], "max_tokens": 1}).encode()
+    with urlopen(Request(f"{url}/v1/completions", body, {"content-type": "application/json"}), timeout=60) as answer:
         fresh = answer.status
     seen = {"health": get(f"{url}/health")[0], "ready": get(f"{url}/ready")[0], "new_request": fresh}
-    process.wait(300)
-    return seen | {"running_request": int((caller.communicate()[0] or b"0").strip()), "exit_status": process.returncode}
+    seen["stream_finished"] = reply.read().rstrip().endswith(b"[DONE]")
+    return seen | {"exit_status": process.wait(300)}
 
 
 def main() -> None:
@@ -131,7 +147,9 @@ def main() -> None:
     asked.work.mkdir(parents=True, exist_ok=True)
     recorder.run(
         "-c",
-        f"import sys; sys.path.insert(0, {str(HERE)!r}); import model, pathlib; model.write_model(pathlib.Path({str(asked.work / 'model')!r}))",
+        "import sys, pathlib; sys.path.insert(0, sys.argv[1]); import model; model.write_model(pathlib.Path(sys.argv[2]))",
+        str(HERE),
+        str(asked.work / "model"),
     )
     flags = json.loads(recorder.run(str(HERE / "flags.py")))
     write_json(folder / "flags.json", flags)

@@ -263,6 +263,13 @@ def test_an_unknown_control_is_an_error(start):
     assert "unknown control slow_start" in running.log
 
 
+def test_a_broken_control_file_later_changes_nothing(start):
+    running = start(*PP8, garbage=True)
+    (running.folder / "control.json").write_text("{")
+    assert running.json("/v1/completions", COMPLETION)["choices"][0]["text"] == "!!!!!!"
+    assert "is not understood" in running.log
+
+
 def test_a_client_that_leaves_frees_its_place(start):
     running = start(*PP8, timescale=1)
     body = json.dumps(COMPLETION | {"max_tokens": 5000, "stream": True}).encode()

@@ -18,7 +18,8 @@ out = {"driver": n.nvmlSystemGetDriverVersion(), "cuda": n.nvmlSystemGetCudaDriv
 for index in range(n.nvmlDeviceGetCount()):
     try:
         h = n.nvmlDeviceGetHandleByIndex(index)
-        memory, memory2, rates = n.nvmlDeviceGetMemoryInfo(h), n.nvmlDeviceGetMemoryInfo(h, n.nvmlMemory_v2), n.nvmlDeviceGetUtilizationRates(h)
+        memory, memory2 = n.nvmlDeviceGetMemoryInfo(h), n.nvmlDeviceGetMemoryInfo(h, n.nvmlMemory_v2)
+        rates = n.nvmlDeviceGetUtilizationRates(h)
         out["gpus"].append({
             "name": n.nvmlDeviceGetName(h), "uuid": n.nvmlDeviceGetUUID(h), "bus": n.nvmlDeviceGetPciInfo(h).busId,
             "total": memory.total, "used": memory.used, "sum2": memory2.free + memory2.used + memory2.reserved,
@@ -26,8 +27,10 @@ for index in range(n.nvmlDeviceGetCount()):
             "constraints": list(n.nvmlDeviceGetPowerManagementLimitConstraints(h)), "util": rates.gpu, "mem_util": rates.memory,
             "temp": n.nvmlDeviceGetTemperature(h, n.NVML_TEMPERATURE_GPU), "sm": n.nvmlDeviceGetClockInfo(h, n.NVML_CLOCK_SM),
             "throttle": n.nvmlDeviceGetCurrentClocksThrottleReasons(h), "cc": list(n.nvmlDeviceGetCudaComputeCapability(h)),
-            "persistence": n.nvmlDeviceGetPersistenceMode(h), "ecc": list(n.nvmlDeviceGetEccMode(h)), "mig": list(n.nvmlDeviceGetMigMode(h)),
-            "pids": [p.pid for p in n.nvmlDeviceGetComputeRunningProcesses(h)], "bar1": n.nvmlDeviceGetBAR1MemoryInfo(h).bar1Total,
+            "persistence": n.nvmlDeviceGetPersistenceMode(h), "ecc": list(n.nvmlDeviceGetEccMode(h)),
+            "mig": list(n.nvmlDeviceGetMigMode(h)),
+            "pids": [p.pid for p in n.nvmlDeviceGetComputeRunningProcesses(h)],
+            "bar1": n.nvmlDeviceGetBAR1MemoryInfo(h).bar1Total,
             "again": n.nvmlDeviceGetIndex(n.nvmlDeviceGetHandleByUUID(n.nvmlDeviceGetUUID(h))),
             "by_bus": n.nvmlDeviceGetIndex(n.nvmlDeviceGetHandleByPciBusId(n.nvmlDeviceGetPciInfo(h).busId)),
         })

@@ -60,7 +60,8 @@ def test_installed_beside_a_package_named_sglang_only_a_launch_is_taken_over(tmp
     def python(*words: str) -> str:
         # An explicit addsitedir: the .pth file is honoured as in a real environment
         boot = f"import site, sys; sys.orig_argv = [sys.executable, *{list(words)!r}]; site.addsitedir({str(site)!r}); "
-        run = "import runpy; sys.argv = ['x', '--model-path', 'm', '--no-such-flag']; runpy.run_module('sglang.launch_server', run_name='__main__')"
+        run = "import runpy; sys.argv = ['x', '--model-path', 'm', '--no-such-flag']; "
+        run += "runpy.run_module('sglang.launch_server', run_name='__main__')"
         env = {"INFEROPS_FAKE_VERSION": "0.5.23", "PATH": "/usr/bin:/bin"}
         done = subprocess.run([sys.executable, "-I", "-c", boot + run], env=env, capture_output=True, text=True, check=False)
         return done.stdout + done.stderr

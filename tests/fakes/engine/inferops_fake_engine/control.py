@@ -7,6 +7,8 @@ from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
+from . import log
+
 
 @dataclass(frozen=True)
 class Control:
@@ -67,6 +69,11 @@ class ControlFile:
             return self._control
         stamp = (stat.st_mtime_ns, stat.st_size)
         if stamp != self._stamp:
-            self._control = parse(json.loads(self.path.read_text() or "{}"))
-            self._stamp = stamp
+            first, self._stamp = self._stamp is None, stamp
+            try:
+                self._control = parse(json.loads(self.path.read_text() or "{}"))
+            except (ValueError, TypeError) as problem:
+                if first:
+                    raise
+                log.line(f"simulated: {self.path} is not understood, the controls stay as they were: {problem}", level="ERROR")
         return self._control

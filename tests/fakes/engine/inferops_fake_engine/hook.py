@@ -18,7 +18,7 @@ def launches_server(words):
         if word == "-c":
             return False
         if index and not word.startswith("-"):
-            return os.path.basename(word) == "sglang"
+            return word.rpartition("/")[2] == "sglang"
     return False
 
 
@@ -37,7 +37,7 @@ class _LaunchFinder:
 def install():
     if os.environ.get("INFEROPS_FAKE_ENGINE") == "off" or not launches_server(sys.orig_argv):
         return
-    sys.meta_path.insert(0, _LaunchFinder(os.path.join(os.path.dirname(os.path.abspath(__file__)), "launch")))
+    sys.meta_path.insert(0, _LaunchFinder(__file__.removesuffix("hook.py") + "launch"))
 
 
 install()

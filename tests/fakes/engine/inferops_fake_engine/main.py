@@ -7,14 +7,16 @@ import os
 import shlex
 import signal
 import sys
+import traceback
 from collections.abc import Sequence
+from http import HTTPStatus
 from pathlib import Path
 
 from . import arguments, generation, log, routes
 from .control import ControlFile
 from .driver import Engine
 from .gpus import GpuWriter
-from .http import HttpServer, Request
+from .http import HttpServer, Request, Response
 from .recording import NoRecording, installed_version, load
 from .resolve import Refused, resolve
 from .state import Server
@@ -62,9 +64,7 @@ def _announce(server: Server) -> None:
         log.line("Pipeline parallelism is incompatible with overlap schedule.", level="WARNING")
     told = {key: value for key, value in args.items() if key in server.resolved.explicit or key in ("tp_size", "pp_size")}
     log.line(f"server_args={told}")
-    log.line(
-        f"simulated: command line {shlex.join(server.launch_words[:2])} …, resolved from the recording of {shlex.join(server.resolved.recorded_argv)!r}"
-    )
+    log.line(f"simulated: resolved from the recording of {shlex.join(server.resolved.recorded_argv)!r}")
 
 
 async def _load(server: Server) -> None:
@@ -83,7 +83,7 @@ async def _load(server: Server) -> None:
             generation.die(server, "Scheduler hit an exception: simulated crash while loading")
     if control.out_of_memory == "init":
         log.line(
-            "Scheduler hit an exception: RuntimeError: Not enough memory. Please try to increase --mem-fraction-static. (simulated)",
+            "Scheduler hit an exception: Not enough memory. Please try to increase --mem-fraction-static. (simulated)",
             level="ERROR",
         )
         generation.die(server, "Initialization failed.")
@@ -112,7 +112,8 @@ def _log_passes(server: Server) -> None:
     used = pipeline.running * 640
     log.line(
         f"Decode batch, #running-req: {pipeline.running}, #token: {used}, token usage: {used / 262_144:.2f}, "
-        f"cuda graph: {server.resolved.decode_graphs}, gen throughput (token/s): {engine.tokens_per_s():.2f}, #queue-req: {pipeline.queued}",
+        f"cuda graph: {server.resolved.decode_graphs}, gen throughput (token/s): {engine.tokens_per_s():.2f}, "
+        f"#queue-req: {pipeline.queued}",
         rank="PP0" if server.pp_size > 1 else "",
     )
 
@@ -149,10 +150,14 @@ async def _live(server: Server) -> int:
     def access(request: Request, status: int) -> None:
         key = (request.method, request.path, status)
         server.http_requests[key] = server.http_requests.get(key, 0) + 1
-        log.line(f'INFO:     {request.peer} - "{request.method} {request.path} HTTP/1.1" {status}')
+        log.line(f'INFO:     {request.peer} - "{request.method} {request.path} HTTP/1.1" {status} {HTTPStatus(status).phrase}')
 
     async def handle(request: Request) -> routes.Answer:
-        return await routes.answer(server, request)
+        try:
+            return await routes.answer(server, request)
+        except Exception:
+            traceback.print_exc()
+            return Response.json({"error": {"message": "the simulated engine is broken; see its log"}}, 500)
 
     http = HttpServer(handle, access)
     host, port = server.args["host"], server.args["port"]

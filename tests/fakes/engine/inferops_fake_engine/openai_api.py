@@ -145,7 +145,8 @@ async def _stream_chat(server: Server, g: Generation, head: dict[str, Any], *, w
             yield chunk({"reasoning_content": None, "role": "assistant", "content": ""}, None)
             first = False
         delta = {"reasoning_content": piece} if thinks else {"reasoning_content": None, "content": piece}
-        yield chunk(delta, g.finish if g.count == g.output_tokens else None)
+        yield chunk(delta, None)
+    yield chunk({"reasoning_content": None}, g.finish)
     if with_usage:
         yield _event(head | {"choices": [], "usage": _usage(server, g, chat=True, streamed=True)})
     yield b"data: [DONE]\n\n"

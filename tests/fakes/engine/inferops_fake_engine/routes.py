@@ -39,7 +39,7 @@ def _not_found() -> Response:
 
 def _flush() -> Response:
     note = "Cache flushed.\nPlease check backend logs for more details. (Simulated: there is no cache.)\n"
-    return Response(200, note.encode(), "text/plain; charset=utf-8")
+    return Response(200, note.encode())
 
 
 async def _get(server: Server, path: str) -> Response | None:

@@ -1,4 +1,4 @@
-"""Solve for the four fitted parameters; ``python -m inferops_fake_engine.clock.fit`` prints them and how well they meet the figures."""
+"""Solve for the four fitted parameters; run as a module, print them and how well they meet the figures."""
 
 from __future__ import annotations
 
