@@ -1,0 +1,196 @@
+# GNU General Public License v3.0+ (see https://www.gnu.org/licenses/gpl-3.0.txt)
+"""The interpreter of one check: the source, what is known of host and model, and the hooks where that knowledge enters."""
+
+from __future__ import annotations
+
+import ast
+import time
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any
+
+from . import builtin
+from .calls import Calls
+from .methods import method_of
+from .modules import Loader
+from .operators import lift, plain_enum
+from .values import MISSING, Class, Config, Dict, External, Function, Instance, List, Module, Native, OutOfBudget, Raised, Unknown
+
+if TYPE_CHECKING:
+    from ..source import SourceTree
+    from .knowledge import Knowledge
+
+_ENUMS = frozenset({"Enum", "IntEnum", "StrEnum", "IntFlag", "Flag", "enum.Enum", "enum.IntEnum", "enum.StrEnum", "enum.IntFlag", "enum.Flag"})
+
+
+class Interpreter(Calls):
+    """One run over one release for one command line."""
+
+    def __init__(
+        self, tree: SourceTree, knowledge: Knowledge, env: Mapping[str, str], budget_s: float, clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        super().__init__()
+        self.loader = Loader(tree)
+        self.knowledge = knowledge
+        self.reads: set[str] = set()
+        self.frames: list[Any] = []
+        self.in_message: int = 0  # type: ignore[assignment]
+        self.explicit: dict[str, str] = {}
+        self.handling: list[Raised] = []
+        self.generators: dict[Any, bool] = {}
+        self.call_sites: dict[str, Any] = {}
+        self.leaf_sites: dict[tuple[int, str], Any] = {}
+        self.environ = Dict(dict(env))
+        self.record_class: Class | None = None
+        self.architecture: str | None = None
+        self.fallbacks: dict[str, Any] = {}
+        self.clock = clock
+        self.deadline = clock() + budget_s
+        self.steps = 0
+
+    def tick(self) -> None:
+        self.steps += 1
+        if not self.steps & 511 and self.clock() > self.deadline:
+            raise OutOfBudget
+
+    def builtin(self, name: str) -> Any:
+        return builtin.lookup(name)
+
+    def builtin_method(self, value: Any, name: str) -> Any:
+        if isinstance(value, type):
+            return self._type_attribute(value, name)
+        return method_of(value, name)
+
+    def _type_attribute(self, kind: type, name: str) -> Any:
+        if name in ("__name__", "__qualname__"):
+            return kind.__name__
+        if name == "__setattr__":
+            return Native(name, lambda i, a, k: i.set_attribute(a[0], a[1], a[2], frozenset(i.reads)))
+        if name == "__getattribute__":
+            return Native(name, lambda i, a, k: i.attribute(a[0], a[1]))
+        if name == "fromkeys":
+            return Native(name, lambda i, a, k: Dict(dict.fromkeys(i.iterate(a[0]) or (), a[1] if len(a) > 1 else None)))
+        return Native(name, lambda i, a, k: i.call(i.attribute(a[0], name), list(a[1:]), k))
+
+    def call_plain(self, function: Any, args: list[Any], kwargs: dict[str, Any]) -> Any:
+        if isinstance(function, type):
+            return builtin.call_type(self, function, args, kwargs)
+        raise Raised("TypeError", f"'{type(function).__name__}' object is not callable", self.here())
+
+    def is_exception(self, kind: str, names: list[str]) -> bool:
+        return builtin.is_exception(kind, names)
+
+    def smeared_declaration(self, record: Any, value: Any) -> None:
+        """Fields declared under names that are not known: see ``resolve``."""
+
+    # Where knowledge enters.
+    def known_name(self, module: Module, name: str) -> Any:
+        if name == self.knowledge.record_name and self.record_class is not None and module.name.endswith("server_args"):
+            return self.record_class
+        return self.knowledge.name(self, module, name)
+
+    def known_function(self, function: Function, args: list[Any], kwargs: dict[str, Any]) -> Any:
+        if function.cls is not None:
+            return MISSING
+        run = self.knowledge.functions.get(function.name)
+        return MISSING if run is None else run(self, function, args, kwargs)
+
+    def known_class(self, cls: Class, args: list[Any], kwargs: dict[str, Any]) -> Any:
+        run = self.knowledge.classes.get(cls.name)
+        if run is not None:
+            return run(self, cls, args, kwargs)
+        if cls.base_names() & _ENUMS:
+            return lift(lambda value: self._enum_by_value(cls, value), args[0])
+        return MISSING
+
+    def external(self, name: str) -> Any:
+        return self.knowledge.external(self, name)
+
+    def external_attribute(self, value: External, name: str) -> Any:
+        return self.external(f"{value.name}.{name}")
+
+    def has_external(self, value: External, name: str) -> Any:
+        return self.knowledge.has_external(self, value.name, name)
+
+    def call_external(self, name: str, args: list[Any], kwargs: dict[str, Any]) -> Any:
+        return self.knowledge.call_external(self, name, args, kwargs)
+
+    def importable(self, name: str) -> bool:
+        return self.knowledge.importable(name)
+
+    def config_attribute(self, value: Config, name: str) -> Any:
+        return self.knowledge.config_attribute(self, value, name)
+
+    def has_config(self, value: Config, name: str) -> Any:
+        found = self.config_attribute(value, name)
+        return Unknown(found.needs) if isinstance(found, Unknown) else found is not MISSING
+
+    # Enumerations and other classes whose attributes are more than their values.
+    def class_value(self, cls: Class, name: str, value: Any) -> Any:
+        if isinstance(value, Instance) and value.cls is not None:
+            # Not run as written: bodies are evaluated late here, when a "class body is over" switch would already be thrown.
+            if isinstance(self.class_attribute(value.cls, "__set_name__"), Function):
+                value.cells["name"] = name
+        if cls.base_names() & _ENUMS and not name.startswith("_") and not isinstance(value, (Function, Instance)):
+            if isinstance(value, External) and value.name.endswith("auto()"):
+                value = list(cls.bindings).index(name) + 1
+            return Instance(cls, {"_value_": value, "_name_": name})
+        return value
+
+    def _members(self, cls: Class) -> list[Any]:
+        out = []
+        for name, statements in cls.bindings.items():
+            if isinstance(statements[0], (ast.Assign, ast.AnnAssign)):
+                member = self.class_attribute(cls, name)
+                if isinstance(member, Instance) and member.cls is cls:
+                    out.append(member)
+        return out
+
+    def _enum_by_value(self, cls: Class, value: Any) -> Any:
+        if isinstance(value, Instance) and value.cls is cls:
+            return value
+        for member in self._members(cls):
+            held = member.cells["_value_"]
+            if isinstance(held, Unknown):
+                return Unknown(held.needs)
+            if held == plain_enum(value):
+                return member
+        raise Raised("ValueError", f"{self.show(value, quoted=True)} is not a valid {cls.name}", self.here())
+
+    def enum_attribute(self, instance: Instance, name: str) -> Any:
+        if "_value_" in instance.cells and instance.cls is not None:
+            return method_of(plain_enum(instance), name) if not isinstance(plain_enum(instance), Instance) else MISSING
+        return MISSING
+
+    def enum_class_attribute(self, cls: Class, name: str) -> Any:
+        if name == "__members__" and cls.base_names() & _ENUMS:
+            return Dict({one.cells["_name_"]: one for one in self._members(cls)})
+        if name == "__dataclass_fields__" and self.is_record_class(cls):
+            return Dict(dict.fromkeys(self.record_fields(cls)))
+        open_base = next((base for base in cls.bases if isinstance(base, (External, Unknown))), None)
+        if open_base is not None and not cls.base_names() & _ENUMS:
+            return Unknown((f"{cls.name}.{name}",))
+        return MISSING
+
+    def special_item(self, value: Any, index: Any) -> Any:
+        if isinstance(value, Class) and value.base_names() & _ENUMS:
+            member = self.class_attribute(value, index) if isinstance(index, str) else MISSING
+            if member is MISSING:
+                raise Raised("KeyError", self.show(index, quoted=True), self.here())
+            return member
+        if isinstance(value, Instance) and value.cls is not None:
+            method = self.class_attribute(value.cls, "__getitem__")
+            if isinstance(method, Function):
+                return self.call_function(method, [value, index], {})
+        if isinstance(value, range) and isinstance(index, int):
+            return value[index]
+        return Unknown((f"item of {getattr(value, 'name', type(value).__name__)}",))
+
+    def special_iterate(self, value: Any) -> list[Any] | None:
+        if isinstance(value, Class) and value.base_names() & _ENUMS:
+            return self._members(value)
+        if isinstance(value, Instance) and isinstance(value.cells.get("args"), tuple):
+            return list(value.cells["args"])
+        return None
+
+
+__all__ = ["Interpreter", "List"]

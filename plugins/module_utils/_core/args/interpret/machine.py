@@ -1,0 +1,186 @@
+# GNU General Public License v3.0+ (see https://www.gnu.org/licenses/gpl-3.0.txt)
+"""State with a trail: both arms of an undecided condition run on the same state, one after the other, and are joined field by field.
+
+Nothing is copied. Every write is noted with the value before it; an arm is undone by walking back, its outcome kept as the writes
+it made. So a fork costs what its arms write, not what the state holds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from .values import MISSING, NO_NEEDS, Obj, Origins, Raised, Unknown, join
+
+Delta = dict[tuple[int, Any], tuple[Obj, Any, Any]]
+NORMAL, DEAD = True, False
+
+
+class Exit:
+    """A path that left a block early: where on the trail, which writes belong to it besides, and its value."""
+
+    __slots__ = ("clock", "delta", "needs", "pos", "value")
+
+    def __init__(self, pos: int, value: Any = None) -> None:
+        self.pos = pos
+        self.delta: Delta = {}
+        self.value = value
+        self.needs: frozenset[str] = NO_NEEDS
+        self.clock = Obj.clock
+
+
+@dataclass
+class Refusal:
+    """A refusal on some path, not all."""
+
+    kind: str
+    message: str
+    source: str
+    guard: str
+    needs: frozenset[str] = field(default=NO_NEEDS)
+
+
+class Machine:
+    """The trail, the exits pending on the way, the refusals seen on some path."""
+
+    def __init__(self) -> None:
+        self.trail: list[tuple[Obj, Any, Any]] = []
+        self.pending: list[list[Exit]] = []
+        self.refusals: list[Refusal] = []
+        self.tries: list[list[Exit]] = []  # paths that raised inside the try blocks we are in
+        self.doubt: list[frozenset[str]] = []  # what the forks we are inside of depend on
+
+    def write(self, obj: Obj, key: Any, value: Any) -> None:
+        cells = obj.cells
+        self.trail.append((obj, key, cells.get(key, MISSING)))
+        if value is MISSING:
+            cells.pop(key, None)
+        else:
+            cells[key] = value
+
+    def undo(self, mark: int) -> None:
+        trail = self.trail
+        while len(trail) > mark:
+            obj, key, old = trail.pop()
+            if old is MISSING:
+                obj.cells.pop(key, None)
+            else:
+                obj.cells[key] = old
+
+    def writes(self, start: int, end: int | None = None) -> Delta:
+        """Return the writes from one point of the trail to another, with the values as of the latter."""
+        trail = self.trail
+        later: dict[tuple[int, Any], Any] = {}
+        if end is not None:
+            for index in range(len(trail) - 1, end - 1, -1):
+                obj, key, old = trail[index]
+                later[id(obj), key] = old
+        out: Delta = {}
+        for index in range(start, len(trail) if end is None else end):
+            obj, key, _old = trail[index]
+            ident = (id(obj), key)
+            if ident not in out:
+                out[ident] = (obj, key, later.get(ident, obj.cells.get(key, MISSING)))
+        return out
+
+    def meet(self, deltas: list[Delta], needs: frozenset[str], clock: int) -> None:
+        """Apply the join of several outcomes to the state they all started from."""
+        if len(deltas) == 1:
+            for obj, key, value in deltas[0].values():
+                self.write(obj, key, value)
+            return
+        idents: dict[tuple[int, Any], tuple[Obj, Any]] = {}
+        for delta in deltas:
+            for ident, (obj, key, _value) in delta.items():
+                idents.setdefault(ident, (obj, key))
+        for ident, (obj, key) in idents.items():
+            here = [delta[ident][2] for delta in deltas if ident in delta]
+            if obj.birth <= clock and len(here) < len(deltas):
+                here.append(obj.cells.get(key, MISSING))
+            if isinstance(obj, Origins):
+                merged: dict[Any, None] = {}
+                for places in here:
+                    merged |= dict.fromkeys(places if places is not MISSING else ())
+                self.write(obj, key, tuple(merged))
+            else:
+                self.write(obj, key, here[0] if len(here) == 1 else join(here, needs))
+
+    def fork(self, arms: list[Callable[[], bool]], needs: frozenset[str], guards: list[str]) -> bool:
+        """Run every arm from the state as it is, then continue with the join of those that come through."""
+        mark, clock = len(self.trail), Obj.clock
+        alive: list[Delta] = []
+        first: Raised | None = None
+        left_early = False
+        held: list[tuple[list[Exit], list[Exit]]] = []
+        depth = len(self.pending)
+        self.doubt.append(needs)
+        try:
+            for arm, guard in zip(arms, guards, strict=True):
+                counts = [len(exits) for exits in self.pending]
+                refused: Raised | None = None
+                try:
+                    normal = arm()
+                except Raised as exc:
+                    normal, refused = DEAD, exc
+                if refused is not None:
+                    del self.pending[depth:]
+                    first = first or refused
+                    self.doubtful(refused, guard)
+                if normal:
+                    alive.append(self.writes(mark))
+                for exits, count in zip(self.pending, counts, strict=True):
+                    fresh = exits[count:]
+                    if not fresh:
+                        continue
+                    left_early = True
+                    for one in fresh:
+                        one.delta = {**self.writes(mark, one.pos), **one.delta}
+                        one.pos, one.clock = mark, clock
+                        one.needs |= needs
+                    del exits[count:]
+                    held.append((exits, fresh))
+                self.undo(mark)
+        finally:
+            self.doubt.pop()
+        for exits, fresh in held:
+            exits += fresh
+        if not alive:
+            if not left_early and first is not None:
+                raise first
+            return DEAD
+        self.meet(alive, needs, clock)
+        return NORMAL
+
+    def doubtful(self, refused: Raised, guard: str) -> None:
+        """Note a refusal that happens on some paths only: for the handler around it, else for the report."""
+        if self.tries:
+            exit_ = Exit(len(self.trail), refused)
+            self.tries[-1].append(exit_)
+        else:
+            needs = NO_NEEDS.union(*self.doubt) if self.doubt else NO_NEEDS
+            self.refusals.append(Refusal(refused.kind, refused.message, refused.source, guard, needs))
+
+    def merge(self, exits: list[Exit]) -> Any:
+        """Continue with the join of all the paths that left a block; return the join of their values."""
+        if len(exits) == 1:
+            only = exits[0]
+            self.undo(only.pos)
+            self.meet([only.delta], NO_NEEDS, only.clock)
+            return only.value
+        start = min(one.pos for one in exits)
+        clock = min(one.clock for one in exits)
+        needs: frozenset[str] = NO_NEEDS
+        full: list[Delta] = []
+        for one in exits:
+            needs |= one.needs
+            full.append({**self.writes(start, one.pos), **one.delta})
+        self.undo(start)
+        self.meet(full, needs, clock)
+        return join([one.value for one in exits], needs)
+
+    def smear(self, mark: int, needs: frozenset[str]) -> None:
+        """Make everything written since the mark unknown: a body that ran an unknown number of times."""
+        for obj, key, _value in self.writes(mark).values():
+            if not isinstance(obj, Origins):
+                self.write(obj, key, Unknown(needs))

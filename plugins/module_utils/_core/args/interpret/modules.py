@@ -1,0 +1,186 @@
+# GNU General Public License v3.0+ (see https://www.gnu.org/licenses/gpl-3.0.txt)
+"""Files of the source as modules whose statements are parsed and evaluated only when a name is asked for."""
+
+from __future__ import annotations
+
+import ast
+import re
+import warnings
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from .values import Module
+
+if TYPE_CHECKING:
+    from ..source import SourceTree
+
+_CONTINUES = re.compile(r"[)\]}#]|(?:else|elif|except|finally)\b")
+_HEAD = re.compile(r"(?:async\s+)?(?:def|class)\s+(\w+)|(\w+)\s*(?::[^=]+)?=(?!=)")
+_MUTATORS = frozenset({"append", "extend", "insert", "update", "setdefault", "add", "remove", "discard", "pop"})
+_BLOCKS = (ast.If, ast.Try, ast.With, ast.For, ast.While)
+
+
+class Chunk:
+    """One top-level statement: where it stands, and its tree once it was asked for."""
+
+    __slots__ = ("first", "lines", "statements")
+
+    def __init__(self, first: int, lines: list[str]) -> None:
+        self.first = first
+        self.lines = lines
+        self.statements: list[ast.stmt] | None = None
+
+    def parse(self) -> list[ast.stmt]:
+        if self.statements is None:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", SyntaxWarning)
+                tree = ast.parse("\n".join(self.lines))
+            if self.first > 1:
+                for statement in tree.body:
+                    ast.increment_lineno(statement, self.first - 1)
+            self.statements = tree.body
+            self.lines = []
+        return self.statements
+
+
+def split(text: str) -> Iterator[Chunk]:
+    """Cut a file into its top-level statements without parsing it."""
+    lines = text.split("\n")
+    start, quote, decorated = 0, "", False
+    for index, line in enumerate(lines):
+        if not quote and line and not line[0].isspace() and not _CONTINUES.match(line):
+            if not decorated and index > start:
+                yield Chunk(start + 1, lines[start:index])
+                start = index
+            decorated = line[0] == "@" or (decorated and not line.startswith(("def ", "class ", "async ")))
+        quote = _quote_after(line, quote)
+    if start < len(lines):
+        yield Chunk(start + 1, lines[start:])
+
+
+def _quote_after(line: str, quote: str) -> str:
+    """Return the triple quote that is open after a line, "" for none."""
+    rest = line
+    while True:
+        if quote:
+            at = rest.find(quote)
+            if at < 0:
+                return quote
+            rest, quote = rest[at + 3 :], ""
+        else:
+            spots = [(rest.find(mark), mark) for mark in ('"""', "'''")]
+            spots = [spot for spot in spots if spot[0] >= 0]
+            if not spots:
+                return ""
+            at, mark = min(spots)
+            if "#" in rest[:at] and rest[:at].count('"') % 2 == 0 and rest[:at].count("'") % 2 == 0:
+                return ""
+            rest, quote = rest[at + 3 :], mark
+
+
+def names_bound(statement: ast.stmt) -> set[str]:
+    """Return the names a statement binds or changes at the level of its module or class."""
+    out: set[str] = set()
+    if isinstance(statement, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
+        out.add(statement.name)
+    elif isinstance(statement, (ast.Import, ast.ImportFrom)):
+        out.update((alias.asname or alias.name.split(".")[0]) for alias in statement.names)
+    elif isinstance(statement, (ast.Assign, ast.AugAssign, ast.AnnAssign)):
+        targets = statement.targets if isinstance(statement, ast.Assign) else [statement.target]
+        for target in targets:
+            for node in ast.walk(target):
+                if isinstance(node, ast.Name):
+                    out.add(node.id)
+    elif isinstance(statement, ast.Expr):
+        call = statement.value
+        if isinstance(call, ast.Call) and isinstance(call.func, ast.Attribute) and call.func.attr in _MUTATORS:
+            if isinstance(call.func.value, ast.Name):
+                out.add(call.func.value.id)
+    elif isinstance(statement, _BLOCKS):
+        for child in ast.iter_child_nodes(statement):
+            if isinstance(child, ast.stmt):
+                out |= names_bound(child)
+            elif isinstance(child, ast.ExceptHandler):
+                for inner in child.body:
+                    out |= names_bound(inner)
+    return out
+
+
+def index(bindings: dict[str, list[ast.stmt]], body: list[ast.stmt]) -> None:
+    for statement in body:
+        for name in names_bound(statement):
+            bindings.setdefault(name, []).append(statement)
+
+
+class Loader:
+    """Finds the file of a dotted module name and hands out its statements by name."""
+
+    def __init__(self, tree: SourceTree) -> None:
+        self.tree = tree
+        self.loaded: dict[str, Module | None] = {}
+        self.chunks: dict[str, dict[str, list[Chunk]]] = {}
+
+    def module(self, dotted: str) -> Module | None:
+        if dotted not in self.loaded:
+            rel = self._find(dotted)
+            self.loaded[dotted] = self._load(dotted, rel) if rel else None
+        return self.loaded[dotted]
+
+    def package_of(self, module: Module) -> str:
+        return module.name if module.rel.endswith("/__init__.py") else module.name.rpartition(".")[0]
+
+    def _find(self, dotted: str) -> str | None:
+        if dotted.partition(".")[0] != "sglang":
+            return None
+        rel = "/".join(dotted.split(".")[1:])
+        for name in (f"{rel}.py", f"{rel}/__init__.py") if rel else ("__init__.py",):
+            if self.tree.exists(name):
+                return name
+        return None
+
+    def _load(self, dotted: str, rel: str) -> Module:
+        module = Module(dotted, rel)
+        by_name: dict[str, list[Chunk]] = {}
+        try:
+            for chunk in split(self.tree.read(rel) or ""):
+                for name in self._names_of(chunk):
+                    by_name.setdefault(name, []).append(chunk)
+        except (SyntaxError, ValueError):
+            return self._load_whole(module)
+        self.chunks[dotted] = by_name
+        return module
+
+    def _load_whole(self, module: Module) -> Module:
+        tree = self.tree.module(module.rel)
+        self.chunks[module.name] = {}
+        if tree is not None:
+            index(module.bindings, tree.body)
+        return module
+
+    def _names_of(self, chunk: Chunk) -> set[str]:
+        head = next((line for line in chunk.lines if line and not line[0].isspace() and line[0] not in "@#"), "")
+        match = _HEAD.match(head)
+        if match and not any(line.startswith("@") and "overload" in line for line in chunk.lines):
+            return {match[1] or match[2]}
+        if not head or head.startswith(('"""', "'''", '"', "'")):
+            return set()
+        out: set[str] = set()
+        for statement in chunk.parse():
+            out |= names_bound(statement)
+        return out
+
+    def statements(self, module: Module, name: str) -> list[ast.stmt]:
+        """Return the statements that make up a name of a module, in order."""
+        if name not in module.bindings:
+            found: list[ast.stmt] = []
+            try:
+                for chunk in self.chunks.get(module.name, {}).get(name, ()):
+                    found += chunk.parse()
+            except (SyntaxError, ValueError):
+                self._load_whole(module)
+                return module.bindings.get(name, [])
+            module.bindings[name] = found
+        return module.bindings[name]
+
+    def names(self, module: Module) -> set[str]:
+        return set(self.chunks.get(module.name, {})) | set(module.bindings)

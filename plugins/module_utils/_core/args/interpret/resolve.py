@@ -1,0 +1,154 @@
+# GNU General Public License v3.0+ (see https://www.gnu.org/licenses/gpl-3.0.txt)
+"""What SGLang makes of a parsed command line: outcome, effective settings, what changed and why, what cannot be told."""
+
+from __future__ import annotations
+
+import ast
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from ..flags import UNKNOWN
+from .interpreter import Interpreter
+from .methods import from_native, to_native
+from .outcome import Report
+from .values import MISSING, Class, Dict, Function, Instance, OutOfBudget, Raised, Record, Unknown
+
+if TYPE_CHECKING:
+    from ..facts import Facts
+    from ..flags import FlagTable
+    from ..parser import Parsed
+    from ..source import SourceTree
+
+# Frames of ours per frame of the source are about ten; the interpreter stops following calls at MAX_DEPTH.
+RECURSION = 4000
+ENTRY_MODULE = "sglang.srt.server_args"
+GRAPHS = "sglang.srt.model_executor.cuda_graph_config"
+# In this order: releases that resolve on demand, releases that resolve while the record is built.
+ENTRIES = ("resolve_once", "__post_init__")
+
+
+@dataclass(frozen=True)
+class Resolution:
+    """Result of one interpretation; the dicts have the shapes of the check report."""
+
+    outcome: str
+    message: str | None = None
+    source: str | None = None
+    effective: Mapping[str, Any] = field(default_factory=dict)
+    changed: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    undecided: tuple[Mapping[str, Any], ...] = ()
+    doubts: tuple[Mapping[str, Any], ...] = ()
+    steps: int = 0
+
+
+def resolve(
+    tree: SourceTree,
+    table: FlagTable,
+    parsed: Parsed,
+    facts: Facts,
+    model_config: Mapping[str, Any] | None,
+    env: Mapping[str, str],
+    budget_s: float = 20.0,
+) -> Resolution:
+    """Interpret the release's own argument code on a parsed command line. Never raises for what it finds in the source.
+
+    facts, model_config: absent is unknown. env: complete, a variable that is not in it is not set. budget_s [s].
+    """
+    from ..known import knowledge
+    from ..known_record import read_fallbacks
+
+    path = parsed.values.get("model_path")
+    hooks = knowledge(facts, model_config, path if isinstance(path, str) else None)
+    interpreter = Interpreter(tree, hooks, env, budget_s)
+    interpreter.architecture = _architecture(model_config)
+    interpreter.explicit = dict(parsed.explicit)
+    interpreter.fallbacks = read_fallbacks(tree)
+    requested = {name: _given(name, value) for name, value in {**table.fields, **parsed.values}.items()}
+    record = _record(interpreter, requested)
+    if record is None:
+        return Resolution("unknown", f"no class {hooks.record_name} in srt/server_args.py of this release")
+    defaults = phase_defaults(interpreter, requested)
+    report = Report(interpreter, record, requested, defaults)
+    deep = sys.getrecursionlimit()
+    sys.setrecursionlimit(max(deep, RECURSION))
+    try:
+        _run(interpreter, record)
+    except Raised as exc:
+        return Resolution("fatal", exc.message or exc.kind, exc.source or None, steps=interpreter.steps)
+    except OutOfBudget:
+        return Resolution("unknown", f"not decided within {budget_s:g} s", None, steps=interpreter.steps, undecided=tuple(report.all_undecided("time")))
+    except RecursionError:
+        return Resolution("unknown", "the source nests deeper than can be followed", undecided=tuple(report.all_undecided("recursion")))
+    except Exception as exc:  # a construct we mishandle must not stop the check: nothing is decided then
+        place = interpreter.here()
+        return Resolution("unknown", f"could not follow the source at {place}: {exc!r}", place, undecided=tuple(report.all_undecided("source")))
+    finally:
+        sys.setrecursionlimit(deep)
+    effective, changed, undecided = report.tables()
+    doubts = [one for one in interpreter.refusals if report.facts_among(one.needs)]
+    others = tuple({"message": one.message, "source": one.source, "guard": one.guard, "needs": sorted(one.needs)} for one in interpreter.refusals)
+    if doubts:
+        first = doubts[0]
+        return Resolution("unknown", first.message, first.source, effective, changed, tuple(undecided), others, interpreter.steps)
+    return Resolution("ok", None, None, effective, changed, tuple(undecided), others, interpreter.steps)
+
+
+def _architecture(model_config: Mapping[str, Any] | None) -> str | None:
+    names = (model_config or {}).get("architectures")
+    return names[0] if isinstance(names, list) and names and isinstance(names[0], str) else None
+
+
+def _given(name: str, value: Any) -> Any:
+    return Unknown((f"default of {name}",)) if value is UNKNOWN else from_native(value)
+
+
+def _record(interpreter: Interpreter, requested: Mapping[str, Any]) -> Record | None:
+    """Build the argument record: the class as written in the source, its fields as parsed."""
+    module = interpreter.loader.module(ENTRY_MODULE)
+    if module is None:
+        return None
+    statements = interpreter.loader.statements(module, interpreter.knowledge.record_name)
+    node = next((one for one in statements if isinstance(one, ast.ClassDef)), None)
+    if node is None:
+        return None
+    from .frames import Frame
+
+    made: list[Class] = []
+    interpreter.detached(lambda: made.append(interpreter.make_class(node, Frame(module))))
+    interpreter.record_class = made[0]
+    return Record(made[0], dict(requested))
+
+
+def _run(interpreter: Interpreter, record: Record) -> None:
+    assert record.cls is not None
+    for name in ENTRIES:
+        entry = interpreter.class_attribute(record.cls, name)
+        if isinstance(entry, Function):
+            interpreter.call_function(entry, [record], {})
+            break
+    check = interpreter.class_attribute(record.cls, "check_server_args")
+    if isinstance(check, Function):
+        interpreter.call_function(check, [record], {})
+
+
+def phase_defaults(interpreter: Interpreter, requested: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the release's own defaults of the graph phases, overlaid with the explicit per-phase flags."""
+    module = interpreter.loader.module(GRAPHS)
+    maker = interpreter.module_name(module, "default_cuda_graph_config") if module is not None else MISSING
+    if not isinstance(maker, Function):
+        return {}
+    holder: list[Any] = []
+    interpreter.detached(lambda: holder.append(interpreter.call_function(maker, [], {})))
+    out: dict[str, Any] = {}
+    if isinstance(holder[0], Instance):
+        for phase, settings in holder[0].cells.items():
+            if isinstance(settings, Instance):
+                for key, value in settings.cells.items():
+                    asked = requested.get(f"cuda_graph_{key}_{phase}")
+                    out[f"cuda_graph_config.{phase}.{key}"] = value if asked is None else asked
+    return out
+
+
+__all__ = ["Dict", "Resolution", "phase_defaults", "resolve", "to_native"]

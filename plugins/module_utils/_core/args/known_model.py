@@ -1,0 +1,190 @@
+# GNU General Public License v3.0+ (see https://www.gnu.org/licenses/gpl-3.0.txt)
+"""The model's configuration as SGLang sees it: config.json, plus what transformers' classes are known to add."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from .interpret.methods import from_native, to_native
+from .interpret.values import MISSING, Config, Dict, External, Native, Unknown
+
+# Attributes every PretrainedConfig has (transformers 4.4x … 5.x, configuration_utils.py), absent from config.json or not.
+_BASE = {
+    "is_encoder_decoder": False,
+    "tie_word_embeddings": True,
+    "pruned_heads": None,
+    "return_dict": True,
+    "output_hidden_states": False,
+    "_name_or_path": "",
+    "name_or_path": "",
+    "architectures": None,
+    "quantization_config": MISSING,
+    "num_labels": 2,
+}
+# Attributes a model's own configuration class may default when config.json does not name them: not ours to say.
+_CLASS_DEFAULTS = frozenset(
+    """num_key_value_heads head_dim sliding_window max_position_embeddings num_hidden_layers num_attention_heads hidden_size vocab_size
+    intermediate_size rope_theta rms_norm_eps attention_dropout hidden_act layer_types max_window_layers use_sliding_window
+    num_experts num_local_experts n_routed_experts kv_lora_rank q_lora_rank qk_nope_head_dim qk_rope_head_dim v_head_dim
+    attention_bias query_pre_attn_scalar""".split()
+)
+# Model types whose configuration classes (transformers 4.5x … 5.x) are known: what they add when config.json is silent.
+# A callable computes it from the configuration; anything else they do not name is absent there.
+_HEADS = {"num_key_value_heads": lambda c: c.cells.get("num_attention_heads"), "head_dim": lambda c: _ratio(c, "hidden_size", "num_attention_heads")}
+_MLA = {"kv_lora_rank": 512, "q_lora_rank": 1536, "qk_nope_head_dim": 128, "qk_rope_head_dim": 64, "v_head_dim": 128}
+_MLA_HEAD = {"head_dim": lambda c: c.cells.get("qk_rope_head_dim", 64), "num_key_value_heads": 128}
+_TYPES: dict[str, dict[str, Any]] = {
+    "llama": _HEADS,
+    "mistral": {**_HEADS, "sliding_window": 4096},
+    "qwen2": {"num_key_value_heads": 32, "use_sliding_window": False, "sliding_window": None, "max_window_layers": 28},
+    "qwen3": {"num_key_value_heads": 32, "head_dim": 128, "use_sliding_window": False, "sliding_window": None, "max_window_layers": 28},
+    "qwen3_moe": {"num_key_value_heads": 4, "use_sliding_window": False, "sliding_window": None},
+    "deepseek_v3": {**_MLA, **_MLA_HEAD},
+    "deepseek_v2": {**_MLA, **_MLA_HEAD},
+    "kimi_k2": {**_MLA, **_MLA_HEAD},
+}
+# Nested configurations that stay plain dicts.
+_PLAIN = frozenset({"quantization_config", "compression_config", "speculative_config", "generation_config", "dflash_config", "dspark_config"})
+
+
+def build(raw: Mapping[str, Any], path: str = "") -> Config:
+    """Return config.json as attributes; nested ``…_config`` objects become configurations of their own."""
+    made = Config({}, path)
+    for key, value in raw.items():
+        if key in ("torch_dtype", "dtype") and isinstance(value, str):
+            made.cells["torch_dtype"] = made.cells["dtype"] = External(f"torch.{value.removeprefix('torch.')}")
+        elif isinstance(value, Mapping) and key.endswith("_config") and key not in _PLAIN:
+            made.cells[key] = build(value, f"{path}{key}.")
+        else:
+            made.cells[key] = from_native(value)
+    _rope(made, raw)
+    return made
+
+
+def _rope(made: Config, raw: Mapping[str, Any]) -> None:
+    """transformers 5 gathers rope_scaling and rope_theta in rope_parameters, and answers the old name with the new one."""
+    scaling = raw.get("rope_parameters") or raw.get("rope_scaling")
+    if scaling is None and "rope_theta" not in raw:
+        return
+    merged = dict(scaling or {})
+    merged.setdefault("rope_type", merged.get("type", "default"))
+    if "rope_theta" in raw:
+        merged.setdefault("rope_theta", raw["rope_theta"])
+    made.cells["rope_parameters"] = from_native(merged)
+
+
+def config_attribute(interpreter: Any, config: Config, name: str) -> Any:
+    """``config.name``: what config.json says, else what every configuration has, else unknown where a class may have a default."""
+    if name in config.cells:
+        if name != "architectures" or config.path:
+            interpreter.read((f"model.{config.path}{name}",))
+        else:
+            interpreter.read((f"model.architectures={_first(config.cells[name])}",))
+        return config.cells[name]
+    if name in _METHODS:
+        return Native(name, lambda i, args, kwargs: _METHODS[name](i, config, args, kwargs))
+    kind = _TYPES.get(config.cells.get("model_type", ""))
+    if kind is not None and name in kind:
+        value = kind[name]
+        return value(config) if callable(value) else value
+    if name in _CLASS_DEFAULTS and kind is None:
+        return Unknown((f"model.{config.path}{name}",))
+    if name in ("torch_dtype", "dtype"):
+        return None
+    return _BASE.get(name, MISSING)
+
+
+def _ratio(config: Config, over: str, under: str) -> Any:
+    top, bottom = config.cells.get(over), config.cells.get(under)
+    return top // bottom if isinstance(top, int) and isinstance(bottom, int) and bottom else Unknown((f"model.{config.path}{over}",))
+
+
+def _first(value: Any) -> Any:
+    plain = to_native(value)
+    return plain[0] if isinstance(plain, list) and plain else plain
+
+
+def _to_dict(interpreter: Any, config: Config, args: list[Any], kwargs: dict[str, Any]) -> Any:
+    return Dict({key: _to_dict(interpreter, one, [], {}) if isinstance(one, Config) else one for key, one in config.cells.items()})
+
+
+def _update(interpreter: Any, config: Config, args: list[Any], kwargs: dict[str, Any]) -> None:
+    if args and isinstance(args[0], Dict):
+        for key, value in args[0].cells.items():
+            interpreter.write(config, key, value)
+
+
+def _text_config(interpreter: Any, config: Config, args: list[Any], kwargs: dict[str, Any]) -> Any:
+    for key in ("text_config", "llm_config", "thinker_config", "language_config"):
+        if isinstance(config.cells.get(key), Config):
+            return config.cells[key]
+    return config
+
+
+def _get(interpreter: Any, config: Config, args: list[Any], kwargs: dict[str, Any]) -> Any:
+    found = config_attribute(interpreter, config, args[0])
+    return (args[1] if len(args) > 1 else None) if found is MISSING else found
+
+
+_METHODS: dict[str, Callable[..., Any]] = {"to_dict": _to_dict, "update": _update, "get_text_config": _text_config, "get": _get}
+
+
+class Model:
+    """The model under test; other checkpoints (drafts) are unknown."""
+
+    def __init__(self, raw: Mapping[str, Any] | None, path: str | None) -> None:
+        self.raw = raw
+        self.path = path
+
+    def functions(self) -> dict[str, Callable[..., Any]]:
+        return {
+            "get_config": self._config,
+            "get_generation_config": lambda i, f, a, k: None,
+            "check_gguf_file": self._gguf,
+            "normalize_rope_scaling_compat": lambda i, f, a, k: None,  # done by ``build``
+            "has_hf_quant_config": lambda i, f, a, k: Unknown(("model.files",)),
+            "has_fp8_weights_in_checkpoint": lambda i, f, a, k: Unknown(("model.files",)),
+        }
+
+    def exists(self, path: Any) -> Any:
+        """Whether a file of the model is there: its folder and config.json, where a configuration was given."""
+        if self.raw is None or not isinstance(path, str) or self.path is None:
+            return Unknown(("model.files",))
+        if path in (self.path, f"{self.path}/config.json"):
+            return True
+        # Beside config.json a folder may hold more settings (quantisation by ModelOpt …); those models are told by config.json too.
+        return False if path.startswith(f"{self.path}/") else Unknown((f"file {path}",))
+
+    def is_folder(self, path: Any) -> Any:
+        return True if self.raw is not None and path == self.path else Unknown(("model.files",))
+
+    def is_file(self, path: Any) -> Any:
+        return False if self.raw is not None and path == self.path else self.exists(path)
+
+    def _config(self, interpreter: Any, function: Any, args: list[Any], kwargs: dict[str, Any]) -> Any:
+        asked = args[0] if args else kwargs.get("model", kwargs.get("model_path"))
+        if self.raw is None or asked != self.path:
+            return Unknown(("model" if asked == self.path else f"model of {asked}",))
+        made = build(self.raw)
+        override = kwargs.get("model_override_args")
+        if isinstance(override, Dict):
+            for key, value in override.cells.items():
+                self._override(made, key, value)
+        elif isinstance(override, Unknown):
+            return Unknown(override.needs)
+        return made
+
+    @staticmethod
+    def _override(config: Config, key: Any, value: Any) -> None:
+        current = config.cells.get(key)
+        if isinstance(value, Dict) and isinstance(current, Config):
+            current.cells |= value.cells
+        else:
+            config.cells[key] = value
+
+    def _gguf(self, interpreter: Any, function: Any, args: list[Any], kwargs: dict[str, Any]) -> Any:
+        asked = args[0] if args else None
+        if isinstance(asked, str):
+            return Unknown(("model.files",)) if asked.endswith(".gguf") else False
+        return Unknown(("model.files",))
