@@ -113,46 +113,25 @@ blocking:
   description: Whether an error or an advice stands that nobody accepted; the module then fails.
   returned: always
   type: bool
-sglang_version:
-  description: Version of the release that was read.
-  returned: always
-  type: str
-source_style:
-  description: Which shape of flag definitions was read.
-  returned: always
-  type: str
-tier:
-  description: V(static), the source was read.
-  returned: always
-  type: str
 outcome:
   description: What SGLang would do, V(ok), V(parse_error), V(fatal), or V(unknown) where a refusal depends on facts not given.
   returned: always
   type: str
-message:
-  description: SGLang's own message where it refuses.
-  returned: always
-  type: str
-effective:
-  description: Resolved value by field, nested ones dotted; a field that is not decided is absent.
-  returned: always
-  type: dict
-changed:
-  description:
-    - Fields SGLang changes, each with C(from), C(to), C(source) as file and line, C(guard), and C(because) (the flags behind it).
-  returned: always
-  type: dict
-undecided:
-  description: Fields that are not decided, each with what would decide it.
-  returned: always
-  type: list
-  elements: dict
 findings:
   description: Ordered by position in RV(argv), then by code.
   returned: always
   type: list
   elements: dict
   sample: [{code: SGA301, level: error, flag: --disable-cuda-graph, source: "srt/server_args.py:432", accepted: null}]
+report:
+  description:
+    - The whole report, the same as C(inferops check --format json) prints.
+    - C(effective) holds the resolved value by field, nested ones dotted; a field that is not decided is absent.
+    - C(changed) holds the fields SGLang changes, each with C(from), C(to), C(source) as file and line, C(guard), and C(because).
+    - C(undecided) lists the fields that are not decided, each with what would decide it.
+    - Besides these C(sglang_version), C(source_style), C(tier), C(outcome), C(message), C(findings).
+  returned: always
+  type: dict
 text:
   description: The report as a person reads it.
   returned: always
@@ -188,7 +167,10 @@ def main() -> None:
         argv, report = check_with(module.params)
     except InferopsError as exc:
         module.fail_json(msg=str(exc), **exc.details)
-    result = {"argv": argv, "blocking": report.blocking, "text": report.text(), **report.as_dict()}
+    whole = report.as_dict()
+    # Ansible has a meaning of its own for a result named changed, so that part is in the whole report alone.
+    parts = {key: value for key, value in whole.items() if key != "changed"}
+    result = {"argv": argv, "blocking": report.blocking, "text": report.text(), "report": whole, **parts}
     if report.blocking:
         module.fail_json(msg=report.text(), **result)
     module.exit_json(changed=False, **result)

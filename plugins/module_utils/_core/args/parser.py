@@ -55,6 +55,14 @@ class _Parser(argparse.ArgumentParser):
         if value is not UNKNOWN:  # a converter that could not be run refuses nothing
             super()._check_value(action, value)
 
+    def _get_option_tuples(self, option_string: str) -> Any:
+        """Keep a short form as it was typed: argparse hands the action the full flag it stands for."""
+        found: list[Any] = super()._get_option_tuples(option_string)
+        if len(found) != 1:
+            return found
+        action, _, *rest = found[0]
+        return [(action, option_string.partition("=")[0], *rest)]
+
     def print_help(self, file: Any = None) -> None:
         """Say nothing: `--help` among launch arguments ends in ArgvError like any other stop."""
 

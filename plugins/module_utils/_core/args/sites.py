@@ -1,7 +1,7 @@
 # GNU General Public License v3.0+ (see https://www.gnu.org/licenses/gpl-3.0.txt)
 """Every place in the argument code of a release that sets a field, with the conditions that enclose it.
 
-An inventory by syntax: an earlier return and the caller's own conditions count too and are not shown.
+An inventory by syntax, earlier returns of the same function included; the conditions of its callers count too and are not shown.
 """
 
 from __future__ import annotations
@@ -56,6 +56,8 @@ def _walk(body: Sequence[ast.stmt], rel: str, function: str, guards: tuple[str, 
             test = ast.unparse(stmt.test)
             yield from _walk(stmt.body, rel, function, (*guards, test), names)
             yield from _walk(stmt.orelse, rel, function, (*guards, f"not ({test})"), names)
+            if _leaves(stmt.body) and not stmt.orelse:
+                guards = (*guards, f"not ({test})")
         elif isinstance(stmt, (ast.For, ast.While, ast.With, ast.Try)):
             parts = [*stmt.body, *getattr(stmt, "orelse", []), *getattr(stmt, "finalbody", [])]
             parts += [inner for handler in getattr(stmt, "handlers", []) for inner in handler.body]
@@ -63,6 +65,11 @@ def _walk(body: Sequence[ast.stmt], rel: str, function: str, guards: tuple[str, 
         elif function != "module":
             for field, value, line in _written(stmt, names):
                 yield Site(field, value, f"{rel}:{line}", function, guards)
+
+
+def _leaves(body: Sequence[ast.stmt]) -> bool:
+    """Whether a block ends by leaving the function or the loop, so that what follows runs only where its condition is false."""
+    return isinstance(body[-1], (ast.Return, ast.Raise, ast.Continue, ast.Break))
 
 
 def _written(stmt: ast.stmt, names: Collection[str]) -> Iterator[tuple[str, str, int]]:

@@ -15,7 +15,7 @@ from ..flags import NO_DEFAULT, Flag, FlagTable
 from ..source import LANDMARK, SourceTree
 from .add_argument import argument_calls
 from .calls import Definitions, field_default, find_class, method
-from .names import ClassRef
+from .names import ClassRef, tail
 
 FIELDS = "srt/arg_groups/fields/"
 STYLE_ONE = "annotated fields of ServerArgs in srt/server_args.py"
@@ -91,13 +91,13 @@ def _ordered(definitions: Definitions, sources: list[ClassRef], names: list[str]
 def _is_annotated(stmt: ast.stmt) -> bool:
     if not isinstance(stmt, ast.AnnAssign) or not isinstance(stmt.annotation, ast.Subscript):
         return False
-    return ast.unparse(stmt.annotation.value) in ("A", "Annotated", "typing.Annotated") and not _is_derived(stmt)
+    return tail(stmt.annotation.value) in ("A", "Annotated") and not _is_derived(stmt)
 
 
 def _is_derived(stmt: ast.AnnAssign) -> bool:
     """Whether a namespace entry is computed at publication and so no input: ``A[int, Derived(...)]``; or a class variable."""
-    text = ast.unparse(stmt.annotation)
-    if "ClassVar" in text:
+    head = stmt.annotation.value if isinstance(stmt.annotation, ast.Subscript) else stmt.annotation
+    if tail(head) == "ClassVar":
         return True
     return any(_callee(part) == "Derived" for part in _parts(stmt.annotation)[1:])
 
@@ -109,7 +109,7 @@ def _parts(annotation: ast.expr) -> list[ast.expr]:
 
 
 def _callee(node: ast.expr) -> str:
-    return ast.unparse(node.func).rpartition(".")[2] if isinstance(node, ast.Call) else ""
+    return tail(node.func) if isinstance(node, ast.Call) else ""
 
 
 def _flag(definitions: Definitions, rel: str, stmt: ast.AnnAssign, default: Any) -> Flag | None:
@@ -163,7 +163,7 @@ def _shape(
     for key in ("choices", "const"):
         if key in meta and meta[key] not in (None, [], ()):
             given[key] = meta[key]
-    container = ast.unparse(inner.value).rpartition(".")[2] if isinstance(inner, ast.Subscript) else ""
+    container = tail(inner.value) if isinstance(inner, ast.Subscript) else ""
     element = inner
     if container == "Literal":
         literals = [definitions.evaluator.static(part, rel) for part in _parts(inner)]
@@ -172,7 +172,7 @@ def _shape(
     elif container in ("List", "list") and "type_parser" not in nodes:
         element = _parts(inner)[0]
         given["nargs"] = meta.get("nargs") or "+"
-    elif ast.unparse(inner) == "bool":
+    elif tail(inner) == "bool":
         given.pop("choices", None)
         given.pop("const", None)
         given["action"] = "store_true"
@@ -182,7 +182,7 @@ def _shape(
             given["nargs"] = meta["nargs"]
         required = meta.get("required")
         given["required"] = required is True or (required is None and not has_default)
-    name = ast.unparse(element)
+    name = tail(element)
     if "type_parser" in nodes:
         how["type"], given["type"] = nodes["type_parser"], meta["type_parser"]
     else:
@@ -194,7 +194,7 @@ def _without_optional(node: ast.expr) -> ast.expr:
     if isinstance(node, ast.Constant) and isinstance(node.value, str):
         return _without_optional(ast.parse(node.value, mode="eval").body)
     if isinstance(node, ast.Subscript):
-        name = ast.unparse(node.value).rpartition(".")[2]
+        name = tail(node.value)
         if name == "Optional":
             return _parts(node)[0]
         if name == "Union":

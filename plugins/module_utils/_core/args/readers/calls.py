@@ -11,7 +11,7 @@ from typing import Any
 from ..flags import NO_DEFAULT, UNKNOWN, Flag
 from ..source import SourceTree
 from .evaluate import Evaluator
-from .names import ClassRef, External, FunctionRef
+from .names import ClassRef, External, FunctionRef, tail
 from .run import run_function, scope_of
 
 # argparse's own actions by keyword, and SGLang's own by class name (srt/server_args.py to 0.5.19, then
@@ -119,7 +119,7 @@ def _named(name: str, function: Callable[[str], Any]) -> Callable[[str], Any]:
 def _action(value: Any, node: ast.expr | None) -> str:
     if isinstance(value, str):
         return value
-    name = ast.unparse(node).rpartition(".")[2] if node is not None else ""
+    name = tail(node)
     return _ACTIONS.get(name, "unknown")
 
 
@@ -150,7 +150,7 @@ def method(cls: ClassRef | None, name: str) -> ast.FunctionDef | None:
 
 def field_default(evaluator: Evaluator, rel: str, node: ast.expr, scope: dict[str, Any]) -> Any:
     """Return the default of a field, including ``field(default_factory=list)``."""
-    if isinstance(node, ast.Call) and ast.unparse(node.func).rpartition(".")[2] == "field":
+    if isinstance(node, ast.Call) and tail(node.func) == "field":
         keywords = {str(key.arg): key.value for key in node.keywords}
         if "default" in keywords:
             return evaluator.static(keywords["default"], rel, scope)
@@ -173,7 +173,7 @@ def read_fields(evaluator: Evaluator, rel: str, cls: ast.ClassDef) -> tuple[dict
     for stmt in cls.body:
         if not isinstance(stmt, ast.AnnAssign) or not isinstance(stmt.target, ast.Name):
             continue
-        if "ClassVar" in ast.unparse(stmt.annotation):
+        if isinstance(stmt.annotation, ast.Subscript) and tail(stmt.annotation.value) == "ClassVar":
             continue
         name = stmt.target.id
         fields[name] = None if stmt.value is None else field_default(evaluator, rel, stmt.value, dict(fields))

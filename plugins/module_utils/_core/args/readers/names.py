@@ -12,6 +12,15 @@ from ..flags import UNKNOWN
 from ..source import PACKAGE, SourceTree
 
 
+def tail(node: ast.expr | None) -> str:
+    """Return the last part of a plain or dotted name, "" for anything else.
+
+    >>> tail(ast.parse("typing.Optional", mode="eval").body)
+    'Optional'
+    """
+    return node.id if isinstance(node, ast.Name) else node.attr if isinstance(node, ast.Attribute) else ""
+
+
 @dataclass(frozen=True)
 class External:
     """Something outside the package, known by its dotted name only, such as ``json.loads``."""
@@ -43,7 +52,7 @@ class ClassRef:
         return self.node.name
 
     def bases(self) -> list[str]:
-        return [ast.unparse(base).rpartition(".")[2] for base in self.node.bases]
+        return [tail(base) for base in self.node.bases]
 
     def members(self) -> Iterator[tuple[str, ast.expr]]:
         """Yield (name, expression) of what is assigned in the class body."""

@@ -90,6 +90,13 @@ def test_destinations_are_fields(tables):
 
 
 @pytest.mark.wheel
+def test_a_short_form_is_kept_as_it_was_typed(tables):
+    for version in ("0.5.12", "0.5.23"):
+        parsed = parse(tables(version), ["--model", "m", "--tp", "2", "--context-len=4096"])
+        assert parsed.explicit == {"model_path": "--model", "tp_size": "--tp", "context_length": "--context-len"}
+
+
+@pytest.mark.wheel
 def test_converters_of_the_release_are_run(tables):
     table = tables("0.5.23")
     argv = ["--model-path", "m", "--context-length", "4k", "--cuda-graph-config", '{"decode": {"backend": "full"}}']
