@@ -136,6 +136,14 @@ def drain(recorder: Recorder, port: int) -> dict[str, Any]:
     return seen | {"exit_status": process.wait(300)}
 
 
+def stop_while_loading(recorder: Recorder, port: int) -> int:
+    process, log = recorder.launch(port), recorder.work / f"engine-{port}.log"
+    while b"Init parallel begin" not in log.read_bytes() and process.poll() is None:
+        time.sleep(0.2)
+    process.send_signal(signal.SIGTERM)
+    return process.wait(60)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--python", type=Path, required=True)
@@ -170,6 +178,7 @@ def main() -> None:
         life["launch_command_shows_key"] = KEY in info["launch_command"]
     write_json(folder / "answers.json", answers)
     life["drain"] = drain(recorder, free_port())
+    life["sigterm_while_loading_exit_status"] = stop_while_loading(recorder, free_port())
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         taken.listen()

@@ -125,6 +125,7 @@ def test_the_life_of_a_server_is_the_recorded_one():
     life = recorded("life")
     assert life["start"] == ["refused", 503, 200]
     assert life["drain"] == {"health": 503, "ready": 503, "new_request": 200, "stream_finished": True, "exit_status": 0}
+    assert life["sigterm_while_loading_exit_status"] == -15
     assert life["unknown_flag_exit_status"] == 2
     assert life["port_taken_exit_status"] == -9
     assert life["launch_command_shows_key"] is True

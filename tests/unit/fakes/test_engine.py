@@ -103,9 +103,10 @@ def test_sigterm_drains_and_still_takes_requests(start):
 
 def test_sigterm_while_loading_ends_at_once(start):
     running = start(*PP8, ready=False, never_ready="loading")
-    time.sleep(1)
+    while "Load weight begin" not in running.log:
+        time.sleep(0.05)
     running.process.send_signal(signal.SIGTERM)
-    assert running.process.wait(5) == 0
+    assert running.process.wait(5) == -signal.SIGTERM
 
 
 def test_a_taken_port_is_noticed_after_loading_and_kills_the_process(start):

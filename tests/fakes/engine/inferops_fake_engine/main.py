@@ -130,19 +130,15 @@ async def _warm_up(server: Server) -> None:
 
 
 async def _live(server: Server) -> int:
+    _announce(server)
+    writer = GpuWriter(server)
+    gpus = asyncio.ensure_future(writer.run())
+    await _load(server)  # SIGTERM ends the process at once until here, as recorded
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stop.set)
-    _announce(server)
-    writer = GpuWriter(server)
-    gpus = asyncio.ensure_future(writer.run())
     stopping = asyncio.ensure_future(stop.wait())
-    loading = asyncio.ensure_future(_load(server))
-    await asyncio.wait({loading, stopping}, return_when=asyncio.FIRST_COMPLETED)
-    if stop.is_set():
-        loading.cancel()
-        return _end(writer, gpus)
     server.engine = Engine(server.build_pipeline(), timescale=server.timescale)
     server.engine.on_pass = lambda: _log_passes(server)
     server.phase = "warmup"
