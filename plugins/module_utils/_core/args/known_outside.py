@@ -342,7 +342,6 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
     "assert_pkg_version": _skip(None),
     "check_pkg_version_at_least": _version_check,
     "is_in_ci": lambda i, f, a, k: i.call_external("os.getenv", ["SGLANG_IS_IN_CI", "false"], {}) == "true",
-    "configure_media_url_security": _skip(None),
     "set_default_server_args": lambda i, f, a, k: Unknown(("npu defaults",)),
 }
 

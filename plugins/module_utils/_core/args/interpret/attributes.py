@@ -26,6 +26,7 @@ from .values import (
     Obj,
     Raised,
     Record,
+    Stash,
     Super,
     Unknown,
     View,
@@ -34,6 +35,7 @@ from .values import (
 )
 
 # Frames whose early returns are not the reason of what happens below them: they only order the steps.
+STASH = "_resolved_overrides"
 _ORDERING = frozenset({"resolve_once", "run_resolution_pipeline", "__post_init__", "__init__"})
 
 
@@ -163,6 +165,8 @@ class Attributes(Machine):
         return self._record_attribute(record, name)
 
     def _record_attribute(self, record: Record, name: str) -> Any:
+        if name == STASH:
+            return Stash(record)
         held = record.cells.get(name, MISSING)
         if held is not MISSING:
             self.read_field(record, name)
@@ -278,6 +282,8 @@ class Attributes(Machine):
 
     def set_field(self, record: Record, name: str, new: Any, taint: frozenset[str], frame: Frame | None = None) -> None:
         """Write a field of the record itself: the older style, and bookkeeping in every style."""
+        if name == STASH:
+            return
         site = self.site(frame or self.frames[-1], None, new, taint)
         self.write(record, name, new)
         if name in record.decided.cells:

@@ -67,7 +67,9 @@ def is_instance(value: Any, kind: Any) -> Any:
             return kind.name == value.kind
         if isinstance(value, Instance) and value.cls is not None:
             return kind in value.cls.mro() or kind.name in value.cls.base_names()
-        return False if not isinstance(value, (External, Config)) else Unknown((f"isinstance of {kind.name}",))
+        if isinstance(value, Config):
+            return _config_is(value, kind)
+        return False if not isinstance(value, External) else Unknown((f"isinstance of {kind.name}",))
     if isinstance(kind, External):
         short = kind.name.rpartition(".")[2]
         if short == "PretrainedConfig" and isinstance(value, Config):
@@ -78,6 +80,16 @@ def is_instance(value: Any, kind: Any) -> Any:
     if kind is None:
         return value is None
     return Unknown(("isinstance",))
+
+
+def _config_is(value: Config, kind: Class) -> Any:
+    """A configuration is of the class that names its model_type."""
+    for cls in kind.mro():
+        for statement in cls.bindings.get("model_type", ()):
+            named = getattr(statement, "value", None)
+            if isinstance(named, ast.Constant):
+                return value.cells.get("model_type") == named.value
+    return Unknown((f"isinstance of {kind.name}",))
 
 
 def _pure(run: Callable[..., Any]) -> Callable[..., Any]:

@@ -147,8 +147,9 @@ class Calls(Statements):
     def is_generator(self, function: Function) -> bool:
         node = function.node
         if node not in self.generators:
-            self.generators[node] = isinstance(node, ast.AsyncFunctionDef) or any(
-                isinstance(one, (ast.Yield, ast.YieldFrom)) for one in ast.walk(node)
+            may = "yield" in (self.loader.tree.read(function.module.rel) or "")
+            self.generators[node] = isinstance(node, ast.AsyncFunctionDef) or (
+                may and any(isinstance(one, (ast.Yield, ast.YieldFrom)) for one in ast.walk(node))
             )
         return self.generators[node]
 

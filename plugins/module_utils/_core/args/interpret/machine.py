@@ -14,6 +14,7 @@ from typing import Any
 from .values import MISSING, NO_NEEDS, Obj, Origins, Raised, Unknown, join
 
 Delta = dict[tuple[int, Any], tuple[Obj, Any, Any]]
+SYNTHETIC = frozenset({"AttributeError", "TypeError", "KeyError", "IndexError", "NameError"})
 NORMAL, DEAD = True, False
 
 
@@ -125,7 +126,9 @@ class Machine:
                     normal, refused = DEAD, exc
                 if refused is not None:
                     del self.pending[depth:]
-                    first = first or refused
+                    # Of several refusals the one the program words itself tells more than one Python makes.
+                    if first is None or (first.kind in SYNTHETIC and refused.kind not in SYNTHETIC):
+                        first = refused
                     self.doubtful(refused, guard)
                 if normal:
                     alive.append(self.writes(mark))

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from .operators import contains, equal, lift, plain_enum
-from .values import MISSING, NO_NEEDS, SMEARED, Dict, List, Native, Raised, Set, Unknown, join, needs_of, present
+from .values import MISSING, NO_NEEDS, SMEARED, Dict, List, Native, Raised, Set, Stash, Unknown, join, needs_of, present
 
 _TEXT = frozenset(
     "lower upper strip lstrip rstrip startswith endswith split rsplit replace join format title capitalize casefold find rfind index count "
@@ -32,6 +32,8 @@ def method_of(value: Any, name: str) -> Any:
         return MISSING
     if isinstance(value, tuple):
         table: dict[str, Callable[..., Any]] = {"index": _index, "count": _count}
+    elif isinstance(value, Stash):
+        table = _STASH
     elif isinstance(value, Set):
         table = _SETS
     elif isinstance(value, List):
@@ -262,6 +264,20 @@ def _view(pick: Callable[[Any, Any], Any]) -> Callable[..., Any]:
     return run
 
 
+def _declare_all(interpreter: Any, value: Stash, pairs: Any) -> None:
+    """Each pair is (who declares, {field: value})."""
+    for pair in interpreter.iterate(pairs) or ():
+        declared = pair[1] if isinstance(pair, tuple) and len(pair) == 2 else None
+        for name, one in declared.cells.items() if isinstance(declared, Dict) else ():
+            if isinstance(name, str):
+                site = declared.sites.get(name) or interpreter.site(interpreter.frames[-1], None, one)
+                interpreter.decide(value.record, name, one, site)
+
+
+_STASH: dict[str, Callable[..., Any]] = {
+    "append": lambda i, v, pair: _declare_all(i, v, List([pair])),
+    "extend": _declare_all,
+}
 _LISTS: dict[str, Callable[..., Any]] = {
     "append": _change(lambda i, v, items, a: [*items, a[0]]),
     "extend": _change(_extend),

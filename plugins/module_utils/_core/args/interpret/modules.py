@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 
 _CONTINUES = re.compile(r"[)\]}#]|(?:else|elif|except|finally)\b")
 _HEAD = re.compile(r"(?:async\s+)?(?:def|class)\s+(\w+)|(\w+)\s*(?::[^=]+)?=(?!=)")
+_IMPORT = re.compile(r"from\s+[\w.]+\s+import\s+(.*)", re.DOTALL)
+_COMMENT = re.compile(r"#[^\n]*")
 _MUTATORS = frozenset({"append", "extend", "insert", "update", "setdefault", "add", "remove", "discard", "pop"})
 _BLOCKS = (ast.If, ast.Try, ast.With, ast.For, ast.While)
 
@@ -34,10 +36,7 @@ class Chunk:
         if self.statements is None:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore", SyntaxWarning)
-                tree = ast.parse("\n".join(self.lines))
-            if self.first > 1:
-                for statement in tree.body:
-                    ast.increment_lineno(statement, self.first - 1)
+                tree = ast.parse("\n" * (self.first - 1) + "\n".join(self.lines))
             self.statements = tree.body
             self.lines = []
         return self.statements
@@ -53,7 +52,8 @@ def split(text: str) -> Iterator[Chunk]:
                 yield Chunk(start + 1, lines[start:index])
                 start = index
             decorated = line[0] == "@" or (decorated and not line.startswith(("def ", "class ", "async ")))
-        quote = _quote_after(line, quote)
+        if quote or '"""' in line or "'''" in line:
+            quote = _quote_after(line, quote)
     if start < len(lines):
         yield Chunk(start + 1, lines[start:])
 
@@ -76,6 +76,16 @@ def _quote_after(line: str, quote: str) -> str:
             if "#" in rest[:at] and rest[:at].count('"') % 2 == 0 and rest[:at].count("'") % 2 == 0:
                 return ""
             rest, quote = rest[at + 3 :], mark
+
+
+def _imported(text: str) -> set[str] | None:
+    """Return the names a plain ``from … import …`` binds, None for any other statement."""
+    match = _IMPORT.match(_COMMENT.sub("", text).strip())
+    if match is None:
+        return None
+    names = match[1].strip().strip("()").split(",")
+    out = {name.split()[-1] for name in names if name.strip()}
+    return out if all(name.isidentifier() or name == "*" for name in out) else None
 
 
 def names_bound(statement: ast.stmt) -> set[str]:
@@ -118,7 +128,8 @@ class Loader:
     def __init__(self, tree: SourceTree) -> None:
         self.tree = tree
         self.loaded: dict[str, Module | None] = {}
-        self.chunks: dict[str, dict[str, list[Chunk]]] = {}
+        # Syntax does not change between two checks of one open source; it stays with it.
+        self.chunks: dict[str, dict[str, list[Chunk]]] = vars(tree).setdefault("interpreted_chunks", {})
 
     def module(self, dotted: str) -> Module | None:
         if dotted not in self.loaded:
@@ -140,6 +151,8 @@ class Loader:
 
     def _load(self, dotted: str, rel: str) -> Module:
         module = Module(dotted, rel)
+        if dotted in self.chunks and self.chunks[dotted]:
+            return module
         by_name: dict[str, list[Chunk]] = {}
         try:
             for chunk in split(self.tree.read(rel) or ""):
@@ -164,6 +177,9 @@ class Loader:
             return {match[1] or match[2]}
         if not head or head.startswith(('"""', "'''", '"', "'")):
             return set()
+        imported = _imported("\n".join(chunk.lines))
+        if imported is not None:
+            return imported
         out: set[str] = set()
         for statement in chunk.parse():
             out |= names_bound(statement)

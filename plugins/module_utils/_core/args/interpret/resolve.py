@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from ..flags import UNKNOWN
+from .frames import Frame
 from .interpreter import Interpreter
 from .methods import from_native, to_native
 from .outcome import Report
@@ -113,8 +114,6 @@ def _record(interpreter: Interpreter, requested: Mapping[str, Any]) -> Record | 
     node = next((one for one in statements if isinstance(one, ast.ClassDef)), None)
     if node is None:
         return None
-    from .frames import Frame
-
     made: list[Class] = []
     interpreter.detached(lambda: made.append(interpreter.make_class(node, Frame(module))))
     interpreter.record_class = made[0]
@@ -128,9 +127,31 @@ def _run(interpreter: Interpreter, record: Record) -> None:
         if isinstance(entry, Function):
             interpreter.call_function(entry, [record], {})
             break
+    _reported(interpreter, record)
     check = interpreter.class_attribute(record.cls, "check_server_args")
     if isinstance(check, Function):
         interpreter.call_function(check, [record], {})
+
+
+def _reported(interpreter: Interpreter, record: Record) -> None:
+    """Apply what the record's own ``resolved_dict`` adds to the resolved fields (0.5.22 on: enable_dp_attention for older clients)."""
+    assert record.cls is not None
+    report = interpreter.class_attribute(record.cls, "resolved_dict")
+    if not isinstance(report, Function):
+        return
+    frame = Frame(report.module, None, report)
+    frame.cells["self"] = record
+    interpreter.frames.append(frame)
+    try:
+        for statement in report.node.body:
+            target = statement.targets[0] if isinstance(statement, ast.Assign) else None
+            if isinstance(target, ast.Subscript) and isinstance(target.slice, ast.Constant) and isinstance(target.slice.value, str):
+                frame.line = statement.lineno
+                interpreter.reads = set()
+                value = interpreter.eval(statement.value, frame)  # type: ignore[attr-defined]
+                interpreter.decide(record, target.slice.value, value, interpreter.site(frame, None, value))
+    finally:
+        interpreter.frames.pop()
 
 
 def phase_defaults(interpreter: Interpreter, requested: Mapping[str, Any]) -> dict[str, Any]:

@@ -65,6 +65,16 @@ class Set(List):
     __slots__ = ()
 
 
+class Stash(List):
+    """The record's list of declarations: what is added to it is decided. Reads go through the views."""
+
+    __slots__ = ("record",)
+
+    def __init__(self, record: Any) -> None:
+        super().__init__()
+        self.record = record
+
+
 class Dict(Obj):
     """A dict; the key ``SMEARED`` marks one that was written under an unknown key."""
 
