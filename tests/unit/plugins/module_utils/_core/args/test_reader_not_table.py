@@ -83,11 +83,10 @@ def test_taking_the_guard_away_takes_the_finding_away(edited, version):
 
 
 def _force_0_5_12(text):
-    return text.replace(
-        "            self.disable_overlap_schedule = True\n",
-        "            self.disable_overlap_schedule = True\n            self.disable_cuda_graph = True\n",
-        1,
-    )
+    head, found, tail = text.partition("def _handle_pipeline_parallelism(self):")
+    assert found
+    line = "            self.disable_overlap_schedule = True\n"
+    return head + found + tail.replace(line, line + "            self.disable_cuda_graph = True\n", 1)
 
 
 def _force_0_5_23(text):
