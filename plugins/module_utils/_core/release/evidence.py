@@ -24,8 +24,10 @@ def collect(host: Host, unit: str, base_url: str, folder: Path, *, key: str | No
             ["journalctl", "--unit", unit, "--no-pager", "--output=short-iso", "--lines", JOURNAL_LINES], 15
         ).output,
         "stacks.txt": stacks(host, unit),
-        "gpus.txt": host.run(["nvidia-smi", GPU_QUERY, "--format=csv"], 15).output,
     }
+    cards = host.run(["nvidia-smi", GPU_QUERY, "--format=csv"], 15)
+    if cards.code == 0:
+        texts["gpus.txt"] = cards.output
     info = server_info(host.http, base_url, key) if services.show(host, unit).pid else "not running"
     if isinstance(info, dict):
         texts["server_info.json"] = json.dumps(keep_allowed(info), indent=1, sort_keys=True) + "\n"

@@ -63,6 +63,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--served-name", help="wait until /v1/models lists it (default: from argv)")
     parser.add_argument("--config-credential", metavar="NAME", help="file in $CREDENTIALS_DIRECTORY, handed over by --config")
     parser.add_argument("--start-s", type=float, default=7200.0, help="deadline until ready [s]")
+    parser.add_argument("--generate-s", type=float, default=ONE_GENERATION_S, help="deadline of one probing generation [s]")
     parser.add_argument("--stall-s", type=float, default=900.0, help="longest time without a sign of life while loading [s]")
     parser.add_argument("engine", nargs=argparse.REMAINDER, metavar="-- WORD")
     parser.set_defaults(run=run)
@@ -132,16 +133,18 @@ class Wrapper:
         begun = extended = time.monotonic()
         listening: float | None = None
         trouble = "starting"
+        one_s = self.options.generate_s
         self.notifier.status("starting the engine")
         while not self.stopping:
             now = time.monotonic()
-            code = self.process.poll()
-            if code is not None:
-                return self._ended_early(code)
+            ended = self.process.poll()
+            if ended is not None:
+                return self._ended_early(ended)
             self.life.look(now, work_of(self.process.pid))
             quiet = now - self.life.now
             if now - begun > self.options.start_s:
-                return EXIT_LATE, f"not ready after {human_seconds(now - begun)}: {trouble}"
+                code = EXIT_LATE if listening is None else EXIT_SILENT
+                return code, f"not ready after {human_seconds(now - begun)}: {trouble}"
             if quiet > self.options.stall_s:
                 return EXIT_LATE, f"no sign of life for {human_seconds(quiet)} while loading: {trouble}"
             if now - extended >= EXTEND_EVERY_S or extended == begun:
@@ -150,15 +153,13 @@ class Wrapper:
             found = proof.models_trouble(self.http, self.base_url, self.served_name, self.key, timeout_s=2)
             if found is None:
                 listening = listening or now
-                self.notifier.extend(EXTEND_BY_S + ONE_GENERATION_S)
-                silent = proof.generation_trouble(self._probe, self.base_url, self.served_name, self.key, ONE_GENERATION_S)
+                self.notifier.extend(EXTEND_BY_S + one_s)
+                silent = proof.generation_trouble(self._probe, self.base_url, self.served_name, self.key, one_s)
                 if silent is None:
                     self.notifier.ready(f"generates; ready after {human_seconds(time.monotonic() - begun)}")
                     return None
                 trouble = silent
-                if time.monotonic() - listening > min(GENERATE_DEADLINE_S, self.options.start_s):
-                    return EXIT_SILENT, silent
-                if time.monotonic() - begun > self.options.start_s:
+                if time.monotonic() - listening > GENERATE_DEADLINE_S:
                     return EXIT_SILENT, silent
             else:
                 trouble = found

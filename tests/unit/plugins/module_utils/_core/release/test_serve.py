@@ -1,0 +1,139 @@
+"""The wrapper with a real child process: ready only when it generates, refusals and hangs told apart, signals passed on."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from ansible_collections.inferops.sglang.plugins.module_utils import _core
+
+ENGINE = """
+import http.server, json, signal, sys, time
+port, mode = int(sys.argv[1]), sys.argv[2]
+print("ServerArgs(api_key='sk-child-1')", flush=True)
+if mode == "refuse":
+    print("error: unrecognized arguments: --x", file=sys.stderr); sys.exit(2)
+if mode == "crash":
+    sys.exit(7)
+class H(http.server.BaseHTTPRequestHandler):
+    def do_GET(self):
+        if self.headers["Authorization"] != "Bearer sk-child-1":
+            return self.send_error(401)
+        self.answer({"data": [] if mode == "empty" else [{"id": "kimi"}]})
+    def do_POST(self):
+        if mode == "silent":
+            time.sleep(60)
+        self.answer({"choices": [{"message": {"content": "one"}}], "usage": {"completion_tokens": 1}})
+    def answer(self, data):
+        body = json.dumps(data).encode()
+        self.send_response(200); self.send_header("Content-Length", str(len(body))); self.end_headers(); self.wfile.write(body)
+    def log_message(self, *a): pass
+signal.signal(signal.SIGTERM, lambda *a: sys.exit(0))
+http.server.ThreadingHTTPServer(("127.0.0.1", port), H).serve_forever()
+"""
+
+
+def free_port():
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
+class Systemd:
+    """Listens where systemd would, and starts the wrapper as its unit does."""
+
+    def __init__(self, tmp_path: Path, mode: str, start_s: float = 20) -> None:
+        (tmp_path / "engine.py").write_text(ENGINE)
+        (tmp_path / "engine.yaml").write_text('api-key: "sk-child-1"\n')
+        self.socket = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+        self.socket.bind(str(tmp_path / "notify"))
+        self.socket.settimeout(0.2)
+        port = str(free_port())
+        core = next(Path(place).parent for place in _core.__path__)
+        words = [sys.executable, "-c", "import sys; from _core.cli import main; sys.exit(main())", "serve", "--instance", "kimi"]
+        words += [
+            "--release-dir",
+            str(tmp_path),
+            "--port",
+            port,
+            "--served-name",
+            "kimi",
+            "--start-s",
+            str(start_s),
+            "--generate-s",
+            "2",
+        ]
+        words += ["--config-credential", "engine.yaml", "--", sys.executable, str(tmp_path / "engine.py"), port, mode]
+        env = {
+            **os.environ,
+            "PYTHONPATH": str(core),
+            "NOTIFY_SOCKET": str(tmp_path / "notify"),
+            "CREDENTIALS_DIRECTORY": str(tmp_path),
+        }
+        self.process = subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, env=env)
+        self.heard: list[str] = []
+
+    def listen(self, until: str | None, seconds: float = 20) -> bool:
+        deadline = time.monotonic() + seconds
+        while time.monotonic() < deadline:
+            try:
+                self.heard += self.socket.recv(65536).decode().splitlines()
+            except TimeoutError:
+                if until is None and self.process.poll() is not None:
+                    return True
+            if until is not None and until in self.heard:
+                return True
+        return False
+
+    def end(self) -> tuple[int, str]:
+        out, _ = self.process.communicate(timeout=20)
+        return self.process.returncode, out.decode()
+
+
+@pytest.fixture
+def start(tmp_path):
+    started = []
+
+    def begin(mode, **how):
+        started.append(Systemd(tmp_path, mode, **how))
+        return started[-1]
+
+    yield begin
+    for one in started:
+        if one.process.poll() is None:
+            one.process.kill()
+            one.process.communicate()
+        one.socket.close()
+
+
+def test_ready_when_it_generates_and_ends_well_on_sigterm(start):
+    unit = start("fine")
+    assert unit.listen("READY=1")
+    unit.process.send_signal(signal.SIGTERM)
+    code, out = unit.end()
+    assert code == 0
+    assert "sk-child-1" not in out + "".join(unit.heard)
+    assert any(state.startswith("EXTEND_TIMEOUT_USEC=") for state in unit.heard)
+
+
+@pytest.mark.parametrize(("mode", "code"), [("refuse", 64), ("crash", 7)])
+def test_end_before_ready_is_told_by_its_exit_status(start, mode, code):
+    unit = start(mode)
+    assert unit.listen(None)
+    assert unit.end()[0] == code
+    assert "READY=1" not in unit.heard
+
+
+@pytest.mark.parametrize(("mode", "code"), [("empty", 66), ("silent", 65)])
+def test_a_port_that_answers_is_not_ready(start, mode, code):
+    """R65: no model listed. R59: requests are accepted, tokens never come."""
+    unit = start(mode, start_s=3)
+    assert unit.listen(None)
+    assert unit.end()[0] == code
+    assert "READY=1" not in unit.heard
