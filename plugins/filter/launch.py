@@ -6,7 +6,6 @@ from __future__ import annotations
 import functools
 
 from ansible.errors import AnsibleFilterError
-
 from ansible_collections.inferops.sglang.plugins.module_utils._core.errors import InferopsError
 from ansible_collections.inferops.sglang.plugins.module_utils._core.profile import known_facts, launch_args, launch_argv
 from ansible_collections.inferops.sglang.plugins.module_utils._core.start_limits import start_limits

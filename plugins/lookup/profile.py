@@ -3,13 +3,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+from ansible.errors import AnsibleError
+from ansible.plugins.lookup import LookupBase
+from ansible_collections.inferops.sglang.plugins.module_utils._core.errors import InferopsError
+from ansible_collections.inferops.sglang.plugins.module_utils._core.profile import nearest, validate_profile
+
 DOCUMENTATION = r"""
 name: profile
 author: [Inferops (@inferops)]
 version_added: 0.1.0
 short_description: Find a deployment profile by name and validate it
 description:
-  - A profile describes model, hardware and topology as data, with the arguments, the expectations and the gate plan that go with them.
+  - A profile describes model, hardware and topology as data, with arguments, expectations and the gate plan that go with them.
   - A name is searched as C(<name>.yml) in the folders C(profiles/) beside the inventory, C(profiles/) beside the playbook,
     and then among the profiles of the collection. The first one found wins as a whole.
   - A mapping is validated and given back with every section present.
@@ -40,15 +48,6 @@ _raw:
   type: list
   elements: dict
 """
-
-from collections.abc import Callable, Mapping
-from pathlib import Path
-
-from ansible.errors import AnsibleError
-from ansible.plugins.lookup import LookupBase
-
-from ansible_collections.inferops.sglang.plugins.module_utils._core.errors import InferopsError
-from ansible_collections.inferops.sglang.plugins.module_utils._core.profile import nearest, validate_profile
 
 SHIPPED = Path(__file__).resolve().parents[2] / "roles" / "sglang_service" / "files" / "profiles"
 SUFFIXES = (".yml", ".yaml")
