@@ -22,7 +22,9 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from http.client import HTTPConnection
+from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
+from threading import Thread
 from typing import Any
 from urllib.error import HTTPError, URLError
 from urllib.request import Request, urlopen
@@ -179,10 +181,11 @@ def main() -> None:
     write_json(folder / "answers.json", answers)
     life["drain"] = drain(recorder, free_port())
     life["sigterm_while_loading_exit_status"] = stop_while_loading(recorder, free_port())
-    with socket.socket() as taken:
-        taken.bind(("127.0.0.1", 0))
-        taken.listen()
-        life["port_taken_exit_status"] = recorder.launch(taken.getsockname()[1]).wait(300)
+    # A holder that answers: with a silent one the engine's own warm-up waits far longer before it gives up.
+    with HTTPServer(("127.0.0.1", 0), BaseHTTPRequestHandler) as holder:
+        Thread(target=holder.serve_forever, daemon=True).start()
+        life["port_taken_exit_status"] = recorder.launch(holder.server_port).wait(400)
+        holder.shutdown()
     life["unknown_flag_exit_status"] = recorder.launch(free_port(), "--no-such-flag").wait(120)
     write_json(folder / "life.json", life)
     if asked.oracle_out:
