@@ -29,6 +29,6 @@ def knowledge(facts: Facts, model_config: Mapping[str, Any] | None, model_path: 
         importable=outside.importable,
         config_attribute=known_model.config_attribute,
         functions={**host.functions(), **model.functions(), **known_record.FUNCTIONS, **known_outside.FUNCTIONS},
-        classes=known_record.CLASSES,
+        classes={**known_record.CLASSES, **model.classes()},
         name=outside.name,
     )

@@ -137,6 +137,10 @@ class Model:
         self.raw = raw
         self.path = path
 
+    def classes(self) -> dict[str, Callable[..., Any]]:
+        """Without config.json the model's derived settings are unknown as a whole."""
+        return {} if self.raw is not None else {"ModelConfig": lambda i, cls, args, kwargs: Unknown(("model",))}
+
     def functions(self) -> dict[str, Callable[..., Any]]:
         return {
             "get_config": self._config,

@@ -7,7 +7,7 @@ import ast
 from typing import Any
 
 from .frames import Frame, text_of
-from .machine import DEAD, Exit
+from .machine import DEAD, ENDED, Exit
 from .statements import Statements
 from .values import (
     MISSING,
@@ -139,7 +139,7 @@ class Calls(Statements):
             frame.reads |= frame.cond_reads
             returns.append(Exit(len(self.trail)))
         if not returns:
-            raise Raised("RuntimeError", "", self.here())
+            raise Raised(ENDED, "", self.here())
         exits = list(returns)
         returns.clear()
         return self.merge(exits)

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import ast
+import re
 import time
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
@@ -13,12 +14,13 @@ from .calls import Calls
 from .methods import method_of
 from .modules import Loader
 from .operators import lift, plain_enum
-from .values import MISSING, Class, Config, Dict, External, Function, Instance, List, Module, Native, OutOfBudget, Raised, Unknown
+from .values import MISSING, Class, Config, Dict, External, Function, Instance, List, Module, Native, OutOfBudget, Raised, Unknown, needs_of
 
 if TYPE_CHECKING:
     from ..source import SourceTree
     from .knowledge import Knowledge
 
+_QUOTED = re.compile(r"[\"'](\w+)[\"']")
 _ENUMS = frozenset({"Enum", "IntEnum", "StrEnum", "IntFlag", "Flag", "enum.Enum", "enum.IntEnum", "enum.StrEnum", "enum.IntFlag", "enum.Flag"})
 
 
@@ -42,6 +44,7 @@ class Interpreter(Calls):
         self.environ = Dict(dict(env))
         self.record_class: Class | None = None
         self.architecture: str | None = None
+        self.overridable: list[str] | None = None
         self.fallbacks: dict[str, Any] = {}
         self.clock = clock
         self.deadline = clock() + budget_s
@@ -80,7 +83,24 @@ class Interpreter(Calls):
         return builtin.is_exception(kind, names)
 
     def smeared_declaration(self, record: Any, value: Any) -> None:
-        """Fields declared under names that are not known: see ``resolve``."""
+        """Declarations that are not known (the model is not): every field a model's override may set becomes unknown."""
+        needs = needs_of(value) or frozenset({"model.architectures"})
+        for name in self._override_fields(record):
+            old = record.decided.cells.get(name, record.cells.get(name))
+            open_value = Unknown(needs | needs_of(old))
+            self.decide(record, name, open_value, self.site(self.frames[-1], None, None))
+
+    def _override_fields(self, record: Any) -> list[str]:
+        """Return the fields named in the files of model overrides: by text, so rather too many than too few."""
+        if self.overridable is None:
+            tree = self.loader.tree
+            words: set[str] = set()
+            for rel in tree.glob("srt/arg_groups/"):
+                text = tree.read(rel) or ""
+                if "register_model_override" in text or "_register_for" in text:
+                    words.update(_QUOTED.findall(text))
+            self.overridable = [name for name in record.cells if name in words and not name.startswith("_")]
+        return self.overridable
 
     # Where knowledge enters.
     def known_name(self, module: Module, name: str) -> Any:

@@ -15,6 +15,8 @@ from .values import MISSING, NO_NEEDS, Obj, Origins, Raised, Unknown, join
 
 Delta = dict[tuple[int, Any], tuple[Obj, Any, Any]]
 SYNTHETIC = frozenset({"AttributeError", "TypeError", "KeyError", "IndexError", "NameError"})
+# A path whose end was noted already, on its way out of an expression.
+ENDED = "ended"
 NORMAL, DEAD = True, False
 
 
@@ -68,6 +70,15 @@ class Machine:
                 obj.cells.pop(key, None)
             else:
                 obj.cells[key] = old
+
+    def rewind(self, start: int, clock: int) -> None:
+        """Go back to a point for good: paths that left after it keep what they wrote since as their own."""
+        for exits in self.pending:
+            for one in exits:
+                if one.pos > start:
+                    one.delta = {**self.writes(start, one.pos), **one.delta}
+                    one.pos, one.clock = start, min(one.clock, clock)
+        self.undo(start)
 
     def writes(self, start: int, end: int | None = None) -> Delta:
         """Return the writes from one point of the trail to another, with the values as of the latter."""
@@ -127,7 +138,7 @@ class Machine:
                 if refused is not None:
                     del self.pending[depth:]
                     # Of several refusals the one the program words itself tells more than one Python makes.
-                    if first is None or (first.kind in SYNTHETIC and refused.kind not in SYNTHETIC):
+                    if first is None or (first.kind in (*SYNTHETIC, ENDED) and refused.kind not in SYNTHETIC):
                         first = refused
                     self.doubtful(refused, guard)
                 if normal:
@@ -157,6 +168,8 @@ class Machine:
 
     def doubtful(self, refused: Raised, guard: str) -> None:
         """Note a refusal that happens on some paths only: for the handler around it, else for the report."""
+        if refused.kind == ENDED:
+            return
         if self.tries:
             exit_ = Exit(len(self.trail), refused)
             self.tries[-1].append(exit_)
@@ -168,7 +181,9 @@ class Machine:
         """Continue with the join of all the paths that left a block; return the join of their values."""
         if len(exits) == 1:
             only = exits[0]
-            self.undo(only.pos)
+            if only.pos == len(self.trail) and not only.delta:
+                return only.value
+            self.rewind(only.pos, only.clock)
             self.meet([only.delta], NO_NEEDS, only.clock)
             return only.value
         start = min(one.pos for one in exits)
@@ -178,7 +193,7 @@ class Machine:
         for one in exits:
             needs |= one.needs
             full.append({**self.writes(start, one.pos), **one.delta})
-        self.undo(start)
+        self.rewind(start, clock)
         self.meet(full, needs, clock)
         return join([one.value for one in exits], needs)
 

@@ -266,9 +266,20 @@ def _view(pick: Callable[[Any, Any], Any]) -> Callable[..., Any]:
 
 def _declare_all(interpreter: Any, value: Stash, pairs: Any) -> None:
     """Each pair is (who declares, {field: value})."""
-    for pair in interpreter.iterate(pairs) or ():
+    known = interpreter.iterate(pairs)
+    several = pairs.items if isinstance(pairs, List) and isinstance(pairs.items, Unknown) else pairs
+    if known is None and isinstance(several, Unknown) and several.options and all(isinstance(one, (tuple, List)) for one in several.options):
+        arms = [lambda one=one: _declare_all(interpreter, value, one) is None for one in several.options]
+        interpreter.fork(arms, several.needs, ["declarations"] * len(arms))
+        return
+    if known is None:
+        interpreter.smeared_declaration(value.record, pairs.items if isinstance(pairs, List) else pairs)
+    for pair in known or ():
         declared = pair[1] if isinstance(pair, tuple) and len(pair) == 2 else None
-        for name, one in declared.cells.items() if isinstance(declared, Dict) else ():
+        if not isinstance(declared, Dict) or SMEARED in declared.cells:
+            interpreter.smeared_declaration(value.record, declared if declared is not None else pair)
+            continue
+        for name, one in declared.cells.items():
             if isinstance(name, str):
                 site = declared.sites.get(name) or interpreter.site(interpreter.frames[-1], None, one)
                 interpreter.decide(value.record, name, one, site)

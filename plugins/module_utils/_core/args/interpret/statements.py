@@ -8,12 +8,13 @@ from typing import Any
 
 from .expressions import Expressions
 from .frames import Frame, Guard, text_of
-from .machine import DEAD, NORMAL, Exit
+from .machine import DEAD, ENDED, NORMAL, Exit
 from .operators import arithmetic, truth
 from .values import MISSING, SMEARED, Class, Dict, External, Function, Instance, List, Module, Raised, Set, Unknown, join, needs_of
 
 MAX_LOOP = 20_000
 MAX_BREAKS = 4
+MAX_ALTERNATIVES = 4
 _LEAVES = (ast.Return, ast.Continue)
 
 
@@ -244,10 +245,23 @@ class Statements(Expressions):
     def _exec_For(self, node: ast.For, frame: Frame) -> bool:
         value = self.eval(node.iter, frame)
         items = self.iterate(value)
+        if items is None and (several := self._alternatives(value)):
+            taint = self._taint(frame)
+            arms = [lambda one=one: self._for_items(node, one, frame, taint) for one in several]
+            return self.fork(arms, needs_of(value, value.items if isinstance(value, List) else None), [f"items of {text_of(node.iter)}"] * len(arms))
         if items is None:
             return self._unknown_loop(node, needs_of(value) or frozenset({f"items of {text_of(node.iter)}"}), frame)
-        taint = self._taint(frame)
+        return self._for_items(node, items, frame, self._taint(frame))
 
+    def _alternatives(self, value: Any) -> list[list[Any]] | None:
+        """Return the few lists of items an iterable can be, None where that is open."""
+        several = value.items if isinstance(value, List) else value
+        if not isinstance(several, Unknown) or not several.options or len(several.options) > MAX_ALTERNATIVES:
+            return None
+        lists = [self.iterate(one) for one in several.options if one is not MISSING and one is not None]
+        return None if any(one is None for one in lists) else lists  # type: ignore[return-value]
+
+    def _for_items(self, node: ast.For, items: list[Any], frame: Frame, taint: frozenset[str]) -> bool:
         def step(item: Any) -> bool:
             self.assign(node.target, item, frame, taint)
             return NORMAL
@@ -376,7 +390,7 @@ class Statements(Expressions):
         try:
             flow = self.block(node.body, frame)
         except Raised as exc:
-            certain, flow = exc, DEAD
+            certain, flow = (None if exc.kind == ENDED and raised else exc), DEAD
         finally:
             self.tries.pop()
             self.pending[:] = [exits for exits in self.pending if exits is not raised]
@@ -393,8 +407,6 @@ class Statements(Expressions):
     def _handle_some(self, node: ast.Try, raised: list[Exit], certain: Raised | None, frame: Frame, *, flow: bool) -> bool:
         """Some paths raised: each goes through its handler, then all meet."""
         exits = list(raised)
-        for one in exits:
-            one.value = one.value
         if certain is not None:
             exits.append(Exit(len(self.trail), certain))
         if flow:
@@ -402,7 +414,7 @@ class Statements(Expressions):
         start, clock = min(one.pos for one in exits), min(one.clock for one in exits)
         needs = frozenset().union(*(one.needs for one in exits))
         deltas = [{**self.writes(start, one.pos), **one.delta} for one in exits]
-        self.undo(start)
+        self.rewind(start, clock)
 
         def arm(index: int) -> bool:
             self.meet([deltas[index]], needs, clock)
