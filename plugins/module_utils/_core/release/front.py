@@ -46,7 +46,10 @@ async def relay(listeners: list[socket.socket], host: str, port: int, notifier: 
     servers = [await asyncio.start_server(accepted, sock=listener) for listener in listeners]
     notifier.ready(f"relays to {host}:{port}")
     await stopping.wait()
-    for server in servers:
+    for server, listener in zip(servers, listeners, strict=True):
+        # systemd keeps its copy until this service has ended, and would let clients queue up: end the listening itself.
+        with contextlib.suppress(OSError):
+            listener.shutdown(socket.SHUT_RDWR)
         server.close()
     notifier.stopping(f"closed; {len(connections)} connections end by themselves")
     while connections and not ended.is_set():
