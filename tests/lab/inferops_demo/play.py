@@ -14,12 +14,13 @@ from pathlib import Path
 from inferops_lab.places import REPOSITORY
 
 RECAP = re.compile(r"^(\S+)\s+:\s+ok=(\d+)\s+changed=(\d+)\s+unreachable=(\d+)\s+failed=(\d+)", re.MULTILINE)
+PROGRESS = re.compile(r"^\s*gate  ")
 COLOUR = re.compile(r"\x1b\[[0-9;]*m")
 
 
 @dataclass(frozen=True)
 class Played:
-    """What a playbook did: its status, its text without colours, how long it took, and the largest silence."""
+    """What a playbook did: its status, its text without colours, how long it took, and the largest silence while the gate ran."""
 
     status: int
     text: str
@@ -41,7 +42,8 @@ def play(python: Path, playbook: str, inventories: Sequence[Path], log: Path, *w
     print(f"\n$ ansible-playbook {shown}", flush=True)
     environment = {**os.environ, "PYTHONUNBUFFERED": "1", "ANSIBLE_FORCE_COLOR": "1" if sys.stdout.isatty() else "0"}
     log.parent.mkdir(parents=True, exist_ok=True)
-    since = last = time.monotonic()
+    since = time.monotonic()
+    last: float | None = None
     silence = 0.0
     kept: list[str] = []
     with (
@@ -52,11 +54,12 @@ def play(python: Path, playbook: str, inventories: Sequence[Path], log: Path, *w
     ):
         assert process.stdout is not None
         for line in process.stdout:
-            now = time.monotonic()
-            silence, last = max(silence, now - last), now
             sys.stdout.write(line)
             sys.stdout.flush()
             plain = COLOUR.sub("", line)
             file.write(plain)
+            if PROGRESS.match(plain):
+                now = time.monotonic()
+                silence, last = max(silence, now - (last or now)), now
             kept.append(plain)
     return Played(process.returncode, "".join(kept), time.monotonic() - since, silence)
