@@ -26,11 +26,21 @@ HARDWARE = {
     "8xA100": ("NVIDIA A100-SXM4-80GB", 80, 81920, 8),
     "1xL4": ("NVIDIA L4", 89, 23034, 1),
 }
-KEY = (
-    "cuda_graph_config.decode.backend cuda_graph_config.prefill.backend disable_cuda_graph disable_piecewise_cuda_graph "
-    "disable_overlap_schedule disable_radix_cache chunked_prefill_size page_size attention_backend prefill_attention_backend "
-    "decode_attention_backend pp_size pp_async_batch_depth"
-).split()
+KEY = [
+    "cuda_graph_config.decode.backend",
+    "cuda_graph_config.prefill.backend",
+    "disable_cuda_graph",
+    "disable_piecewise_cuda_graph",
+    "disable_overlap_schedule",
+    "disable_radix_cache",
+    "chunked_prefill_size",
+    "page_size",
+    "attention_backend",
+    "prefill_attention_backend",
+    "decode_attention_backend",
+    "pp_size",
+    "pp_async_batch_depth",
+]
 _LONG = re.compile(r"list of (\d+): (-?\d+)\.\.(-?\d+)")
 MISSING = object()
 
@@ -91,7 +101,9 @@ def score(cases: Iterable[Mapping[str, Any]], resolve: Resolve, folder: Path = F
     total = Score()
     for case in cases:
         start = time.perf_counter()
-        result = resolve(case["sglang_version"], list(case["argv"]), facts_of(case["hardware"]), model_of(case["model_config"], folder))
+        result = resolve(
+            case["sglang_version"], list(case["argv"]), facts_of(case["hardware"]), model_of(case["model_config"], folder)
+        )
         total.seconds.append(time.perf_counter() - start)
         _add(total, case, result)
     return total
@@ -107,7 +119,9 @@ def _add(total: Score, case: Mapping[str, Any], result: Any) -> None:
     elif outcome == "unknown":
         total.outcome_unknown.append(f"{name}: wanted {case['outcome']}, doubt: {message} [{result.source}]")
     else:
-        total.outcome_wrong.append(f"{name}: wanted {case['outcome']} {case.get('message_contains')!r}, got {outcome} {message!r}")
+        total.outcome_wrong.append(
+            f"{name}: wanted {case['outcome']} {case.get('message_contains')!r}, got {outcome} {message!r}"
+        )
         if case["outcome"] == "ok":
             total.false_fatal.append(name)
     if case["outcome"] == "ok" and outcome in ("ok", "unknown"):

@@ -110,7 +110,11 @@ class Host:
 
     def _capacity(self, interpreter: Any) -> Any:
         gpu = self.platform(interpreter, {"cuda", "hip"})
-        return self.memory_mib(interpreter) if gpu is True else Unknown(gpu.needs if isinstance(gpu, Unknown) else ("device memory",))
+        return (
+            self.memory_mib(interpreter)
+            if gpu is True
+            else Unknown(gpu.needs if isinstance(gpu, Unknown) else ("device memory",))
+        )
 
     def _sm(self, interpreter: Any) -> Any:
         gpu = self.platform(interpreter, {"cuda", "hip", "musa"})

@@ -24,28 +24,63 @@ _BASE = {
 }
 # Attributes a model's own configuration class may default when config.json does not name them: not ours to say.
 _CLASS_DEFAULTS = frozenset(
-    """num_key_value_heads head_dim sliding_window max_position_embeddings num_hidden_layers num_attention_heads hidden_size vocab_size
-    intermediate_size rope_theta rms_norm_eps attention_dropout hidden_act layer_types max_window_layers use_sliding_window
-    num_experts num_local_experts n_routed_experts kv_lora_rank q_lora_rank qk_nope_head_dim qk_rope_head_dim v_head_dim
-    attention_bias query_pre_attn_scalar""".split()
+    [
+        "num_key_value_heads",
+        "head_dim",
+        "sliding_window",
+        "max_position_embeddings",
+        "num_hidden_layers",
+        "num_attention_heads",
+        "hidden_size",
+        "vocab_size",
+        "intermediate_size",
+        "rope_theta",
+        "rms_norm_eps",
+        "attention_dropout",
+        "hidden_act",
+        "layer_types",
+        "max_window_layers",
+        "use_sliding_window",
+        "num_experts",
+        "num_local_experts",
+        "n_routed_experts",
+        "kv_lora_rank",
+        "q_lora_rank",
+        "qk_nope_head_dim",
+        "qk_rope_head_dim",
+        "v_head_dim",
+        "attention_bias",
+        "query_pre_attn_scalar",
+    ]
 )
 # Model types whose configuration classes (transformers 4.5x … 5.x) are known: what they add when config.json is silent.
 # A callable computes it from the configuration; anything else they do not name is absent there.
-_HEADS = {"num_key_value_heads": lambda c: c.cells.get("num_attention_heads"), "head_dim": lambda c: _ratio(c, "hidden_size", "num_attention_heads")}
+_HEADS = {
+    "num_key_value_heads": lambda c: c.cells.get("num_attention_heads"),
+    "head_dim": lambda c: _ratio(c, "hidden_size", "num_attention_heads"),
+}
 _MLA = {"kv_lora_rank": 512, "q_lora_rank": 1536, "qk_nope_head_dim": 128, "qk_rope_head_dim": 64, "v_head_dim": 128}
 _MLA_HEAD = {"head_dim": lambda c: c.cells.get("qk_rope_head_dim", 64), "num_key_value_heads": 128}
 _TYPES: dict[str, dict[str, Any]] = {
     "llama": _HEADS,
     "mistral": {**_HEADS, "sliding_window": 4096},
     "qwen2": {"num_key_value_heads": 32, "use_sliding_window": False, "sliding_window": None, "max_window_layers": 28},
-    "qwen3": {"num_key_value_heads": 32, "head_dim": 128, "use_sliding_window": False, "sliding_window": None, "max_window_layers": 28},
+    "qwen3": {
+        "num_key_value_heads": 32,
+        "head_dim": 128,
+        "use_sliding_window": False,
+        "sliding_window": None,
+        "max_window_layers": 28,
+    },
     "qwen3_moe": {"num_key_value_heads": 4, "use_sliding_window": False, "sliding_window": None},
     "deepseek_v3": {**_MLA, **_MLA_HEAD},
     "deepseek_v2": {**_MLA, **_MLA_HEAD},
     "kimi_k2": {**_MLA, **_MLA_HEAD},
 }
 # Nested configurations that stay plain dicts.
-_PLAIN = frozenset({"quantization_config", "compression_config", "speculative_config", "generation_config", "dflash_config", "dspark_config"})
+_PLAIN = frozenset(
+    {"quantization_config", "compression_config", "speculative_config", "generation_config", "dflash_config", "dspark_config"}
+)
 
 
 def build(raw: Mapping[str, Any], path: str = "") -> Config:
@@ -97,7 +132,9 @@ def config_attribute(interpreter: Any, config: Config, name: str) -> Any:
 
 def _ratio(config: Config, over: str, under: str) -> Any:
     top, bottom = config.cells.get(over), config.cells.get(under)
-    return top // bottom if isinstance(top, int) and isinstance(bottom, int) and bottom else Unknown((f"model.{config.path}{over}",))
+    return (
+        top // bottom if isinstance(top, int) and isinstance(bottom, int) and bottom else Unknown((f"model.{config.path}{over}",))
+    )
 
 
 def _first(value: Any) -> Any:
@@ -106,7 +143,9 @@ def _first(value: Any) -> Any:
 
 
 def _to_dict(interpreter: Any, config: Config, args: list[Any], kwargs: dict[str, Any]) -> Any:
-    return Dict({key: _to_dict(interpreter, one, [], {}) if isinstance(one, Config) else one for key, one in config.cells.items()})
+    return Dict(
+        {key: _to_dict(interpreter, one, [], {}) if isinstance(one, Config) else one for key, one in config.cells.items()}
+    )
 
 
 def _update(interpreter: Any, config: Config, args: list[Any], kwargs: dict[str, Any]) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable
+from pathlib import PurePosixPath
 from typing import Any
 
 from .facts import Facts
@@ -44,8 +45,35 @@ _AVAILABLE = {
 }
 # Packages that SGLang's own requirements bring on CUDA; their absence would be a broken installation.
 _REQUIRED = frozenset(
-    "flashinfer flashinfer_python flashinfer_cubin sgl_kernel xgrammar outlines llguidance torch torchao torchvision transformers triton "
-    "msgspec orjson pydantic fastapi uvicorn uvloop zmq numpy requests aiohttp huggingface_hub compressed_tensors cutlass cuda pynvml".split()
+    [
+        "flashinfer",
+        "flashinfer_python",
+        "flashinfer_cubin",
+        "sgl_kernel",
+        "xgrammar",
+        "outlines",
+        "llguidance",
+        "torch",
+        "torchao",
+        "torchvision",
+        "transformers",
+        "triton",
+        "msgspec",
+        "orjson",
+        "pydantic",
+        "fastapi",
+        "uvicorn",
+        "uvloop",
+        "zmq",
+        "numpy",
+        "requests",
+        "aiohttp",
+        "huggingface_hub",
+        "compressed_tensors",
+        "cutlass",
+        "cuda",
+        "pynvml",
+    ]
 )
 # Registries filled by decorators: which text a file must hold to take part.
 _REGISTRIES = {"_MODEL_OVERRIDE_FNS": "register", "_PREDICATE_OVERRIDE_FNS": "register"}
@@ -71,7 +99,13 @@ class Outside:
 
     def _platform(self, interpreter: Any) -> Any:
         """The built-in platform object; a plugin's is out of reach."""
-        names = {"cuda": "CudaSRTPlatform", "hip": "RocmSRTPlatform", "cpu": "CpuSRTPlatform", "npu": "NPUSRTPlatform", "xpu": "XpuSRTPlatform"}
+        names = {
+            "cuda": "CudaSRTPlatform",
+            "hip": "RocmSRTPlatform",
+            "cpu": "CpuSRTPlatform",
+            "npu": "NPUSRTPlatform",
+            "xpu": "XpuSRTPlatform",
+        }
         places = {"cuda": "cuda", "hip": "rocm", "cpu": "cpu", "npu": "npu", "xpu": "xpu"}
         known = self.facts.platform
         tries = [(places[known], names[known])] if known in places else []
@@ -106,7 +140,13 @@ class Outside:
                 text = "\n".join(chunk.lines)
                 if chunk.statements is None and not any(f"@{mark}" in text or f".{mark}" in text for mark in _REGISTERS):
                     continue
-                if arch is not None and chunk.statements is None and "predicate" not in text and f'"{arch}"' not in text and "*" not in text:
+                if (
+                    arch is not None
+                    and chunk.statements is None
+                    and "predicate" not in text
+                    and f'"{arch}"' not in text
+                    and "*" not in text
+                ):
                     continue
                 for statement in chunk.parse():
                     if isinstance(statement, ast.FunctionDef):
@@ -168,7 +208,9 @@ class Outside:
         if run is not None:
             return run(self, interpreter, args, kwargs)
         if name.rpartition(".")[2][:1].isupper() and name.startswith("builtins."):
-            return Instance(None, {"_raised_": Raised(name.rpartition(".")[2], interpreter.show(args[0]) if args else "", interpreter.here())})
+            return Instance(
+                None, {"_raised_": Raised(name.rpartition(".")[2], interpreter.show(args[0]) if args else "", interpreter.here())}
+            )
         return Unknown((f"{name}()",) if not needs_of(*args) else needs_of(*args) | {f"{name}()"})
 
     def spec_of(self, package: Any) -> Any:
@@ -261,13 +303,12 @@ def _capability(outside: Outside, interpreter: Any, args: list[Any], kwargs: dic
 
 def _path(outside: Outside, interpreter: Any, args: list[Any], kwargs: dict[str, Any]) -> Any:
     """``pathlib.Path`` of a known text."""
-    import os.path
-
     if not args or not all(isinstance(one, str) or (isinstance(one, Instance) and "_path_" in one.cells) for one in args):
         return Unknown(needs_of(*args) or {"path"})
-    text = os.path.join(*(one if isinstance(one, str) else one.cells["_path_"] for one in args))
+    path = PurePosixPath(*(one if isinstance(one, str) else one.cells["_path_"] for one in args))
+    text = str(path)
     ask = {"exists": outside.model.exists, "is_dir": outside.model.is_folder, "is_file": outside.model.is_file}
-    made = Instance(None, {"_path_": text, "name": os.path.basename(text), "suffix": os.path.splitext(text)[1]})
+    made = Instance(None, {"_path_": text, "name": path.name, "suffix": path.suffix})
     made.cells["_join_"] = lambda more: _path(outside, interpreter, [text, more], {})
     for name, question in ask.items():
         made.cells[name] = Native(name, lambda i, a, k, question=question: question(text))
@@ -289,7 +330,12 @@ def _match(outside: Outside, interpreter: Any, args: list[Any], kwargs: dict[str
         return Instance(
             None,
             {
-                "group": Native("group", lambda i, a, k: from_native(found.group(*a)) if all(isinstance(x, (int, str)) for x in a) else Unknown(("group",))),
+                "group": Native(
+                    "group",
+                    lambda i, a, k: (
+                        from_native(found.group(*a)) if all(isinstance(x, (int, str)) for x in a) else Unknown(("group",))
+                    ),
+                ),
                 "groups": Native("groups", lambda i, a, k: groups),
             },
         )

@@ -275,7 +275,7 @@ class Attributes(Machine):
 
     def _assign_maybe(self, option: Instance, name: str, new: Any, needs: frozenset[str]) -> None:
         old = option.cells.get(name, MISSING)
-        self.write(option, name, Unknown(needs | needs_of(old, new), None if old is MISSING else None))
+        self.write(option, name, Unknown(needs | needs_of(old, new)))
 
     def note_site(self, value: Obj, name: str, new: Any, taint: frozenset[str]) -> None:
         self.leaf_sites[id(value), name] = (value, self.site(self.frames[-1] if self.frames else None, None, new, taint))

@@ -75,7 +75,11 @@ def is_instance(value: Any, kind: Any) -> Any:
         if short == "PretrainedConfig" and isinstance(value, Config):
             return True
         if value is None or isinstance(value, (str, int, float, tuple, List, Dict)):
-            return short in ("Mapping", "MutableMapping") if isinstance(value, Dict) else short in ("Sequence", "Iterable") and not isinstance(value, (int, float)) and value is not None
+            return (
+                short in ("Mapping", "MutableMapping")
+                if isinstance(value, Dict)
+                else short in ("Sequence", "Iterable") and not isinstance(value, (int, float)) and value is not None
+            )
         return Unknown((f"isinstance of {kind.name}",))
     if kind is None:
         return value is None
@@ -392,7 +396,11 @@ _FUNCTIONS: dict[str, Callable[..., Any]] = {
     "hasattr": _hasattr,
     "setattr": _setattr,
     "isinstance": lambda i, value, kind: is_instance(value, kind),
-    "issubclass": lambda i, value, kind: (kind in value.mro() or kind.name in value.base_names()) if isinstance(value, Class) and isinstance(kind, Class) else Unknown(("issubclass",)),
+    "issubclass": lambda i, value, kind: (
+        (kind in value.mro() or kind.name in value.base_names())
+        if isinstance(value, Class) and isinstance(kind, Class)
+        else Unknown(("issubclass",))
+    ),
     "callable": lambda i, value: lift(lambda one: isinstance(one, (Function, Bound, Native, Class, type)), value),
     "sorted": _ordered,
     "sum": _sum,
@@ -403,7 +411,9 @@ _FUNCTIONS: dict[str, Callable[..., Any]] = {
     "range": _range,
     "next": _next,
     "iter": lambda i, value: value,
-    "reversed": lambda i, value: Unknown(deep_needs(value) or {"reversed"}) if i.iterate(value) is None else List(reversed(i.iterate(value))),
+    "reversed": lambda i, value: (
+        Unknown(deep_needs(value) or {"reversed"}) if i.iterate(value) is None else List(reversed(i.iterate(value)))
+    ),
     "id": lambda i, value: Unknown(("id",)),
     "print": lambda i, *a, **k: None,
     "repr": lambda i, value: lift(lambda one: i.show(one, quoted=True), value),
@@ -415,13 +425,50 @@ for _kind in (list, tuple, set, frozenset, dict):
     _FUNCTIONS[_kind.__name__] = _collect(_kind)
 for _kind in (str, int, float, bool):
     _FUNCTIONS[_kind.__name__] = _convert(_kind)
-_PURE: dict[str, Callable[..., Any]] = {"abs": abs, "round": round, "divmod": divmod, "ord": ord, "chr": chr, "pow": pow, "bin": bin, "hex": hex, "format": format}
+_PURE: dict[str, Callable[..., Any]] = {
+    "abs": abs,
+    "round": round,
+    "divmod": divmod,
+    "ord": ord,
+    "chr": chr,
+    "pow": pow,
+    "bin": bin,
+    "hex": hex,
+    "format": format,
+}
+
+
+def _native(name: str, run: Callable[..., Any]) -> Native:
+    return Native(name, lambda i, args, kwargs: run(i, *args, **kwargs))
+
+
 NATIVES: dict[str, Any] = {
-    name: Native(name, (lambda run: lambda i, a, k: run(i, *a, **k))(run)) for name, run in _FUNCTIONS.items() if name not in TYPES
-} | {name: Native(name, _pure(run)) for name, run in _PURE.items()}
+    **{name: _native(name, run) for name, run in _FUNCTIONS.items() if name not in TYPES},
+    **{name: Native(name, _pure(run)) for name, run in _PURE.items()},
+}
 # Modules of the standard library, by dotted name, that compute from their arguments alone.
 PURE_EXTERNAL: dict[str, Callable[..., Any]] = {
-    **{f"math.{name}": getattr(math, name) for name in ("ceil", "floor", "sqrt", "log", "log2", "gcd", "lcm", "prod", "isclose", "isfinite", "isinf", "isnan", "trunc", "fabs", "pow", "exp")},
+    **{
+        f"math.{name}": getattr(math, name)
+        for name in (
+            "ceil",
+            "floor",
+            "sqrt",
+            "log",
+            "log2",
+            "gcd",
+            "lcm",
+            "prod",
+            "isclose",
+            "isfinite",
+            "isinf",
+            "isnan",
+            "trunc",
+            "fabs",
+            "pow",
+            "exp",
+        )
+    },
     **{f"os.path.{name}": getattr(os.path, name) for name in ("join", "basename", "dirname", "splitext", "normpath", "split")},
     "json.loads": json.loads,
     "json.dumps": json.dumps,
@@ -475,4 +522,15 @@ def is_exception(kind: str, names: list[str]) -> bool:
     return kind == "JSONDecodeError" and "ValueError" in names
 
 
-__all__ = ["NATIVES", "call_type", "equal", "is_exception", "is_instance", "lookup", "method_of", "pure_external", "Module", "Record"]
+__all__ = [
+    "NATIVES",
+    "Module",
+    "Record",
+    "call_type",
+    "equal",
+    "is_exception",
+    "is_instance",
+    "lookup",
+    "method_of",
+    "pure_external",
+]

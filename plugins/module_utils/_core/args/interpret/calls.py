@@ -18,7 +18,6 @@ from .values import (
     External,
     Function,
     Instance,
-    List,
     Module,
     Native,
     Obj,
@@ -95,7 +94,9 @@ class Calls(Statements):
     def _call_unknown(self, function: Unknown, args: list[Any], kwargs: dict[str, Any]) -> Any:
         options = [one for one in function.options or () if one is not MISSING]
         if options and len(options) <= 4:
-            return self._either([lambda one=one: self.call(one, args, kwargs) for one in options], function.needs, ["call"] * len(options))
+            return self._either(
+                [lambda one=one: self.call(one, args, kwargs) for one in options], function.needs, ["call"] * len(options)
+            )
         return Unknown(function.needs | needs_of(*args))
 
     def call_function(self, function: Function, args: list[Any], kwargs: dict[str, Any]) -> Any:
@@ -161,9 +162,9 @@ class Calls(Statements):
         spread = rest.pop("**", None)
         for name, value in zip(names, args, strict=False):
             cells[name] = value
-        if len(args) > len(names):
-            if spec.vararg is None:
-                raise Raised("TypeError", f"{function.name}() takes {len(names)} positional arguments but {len(args)} were given", self.here())
+        if len(args) > len(names) and spec.vararg is None:
+            message = f"{function.name}() takes {len(names)} positional arguments but {len(args)} were given"
+            raise Raised("TypeError", message, self.here())
         if spec.vararg is not None:
             cells[spec.vararg.arg] = tuple(args[len(names) :])
         offset = len(names) - len(function.defaults)
@@ -213,15 +214,16 @@ class Calls(Statements):
                     return True
         return bool(cls.base_names() & {"msgspec.Struct", "Struct", "NamedTuple", "typing.NamedTuple"})
 
-    def record_fields(self, cls: Class) -> dict[str, ast.expr | None]:
-        """Return the fields of a dataclass or Struct with the expression of their default."""
+    def record_fields(self, cls: Class) -> dict[str, tuple[Class, ast.expr | None]]:
+        """Return the fields of a dataclass or Struct: the class each comes from and the expression of its default."""
         out: dict[str, tuple[Class, ast.expr | None]] = {}
         for one in reversed(cls.mro()):
             for statement in one.node.body:
-                if isinstance(statement, ast.AnnAssign) and isinstance(statement.target, ast.Name):
-                    if not text_of(statement.annotation).startswith(("ClassVar", "typing.ClassVar")):
-                        out[statement.target.id] = (one, statement.value)
-        return out  # type: ignore[return-value]
+                if not isinstance(statement, ast.AnnAssign) or not isinstance(statement.target, ast.Name):
+                    continue
+                if not text_of(statement.annotation).startswith(("ClassVar", "typing.ClassVar")):
+                    out[statement.target.id] = (one, statement.value)
+        return out
 
     def instantiate(self, cls: Class, args: list[Any], kwargs: dict[str, Any]) -> Any:
         known = self.known_class(cls, args, kwargs)
@@ -252,7 +254,7 @@ class Calls(Statements):
         for name in given:
             if name not in fields:
                 raise Raised("TypeError", f"{cls.name}.__init__() got an unexpected keyword argument '{name}'", self.here())
-        for name, (owner, default) in fields.items():  # type: ignore[misc]
+        for name, (owner, default) in fields.items():
             if name in given:
                 value = given[name]
                 self.note_site(made, name, value, frozenset(self.reads))
@@ -324,6 +326,3 @@ class Calls(Statements):
         finally:
             (self.trail, self.pending, self.tries, self.doubt, self.reads, self.frames, self.handling, Obj.clock) = saved
             del self.refusals[count:]
-
-
-__all__ = ["Calls", "List"]

@@ -35,7 +35,20 @@ class Guard:
 class Frame(Obj):
     """Names of one call. Reading a name adds what it was made from to what the current expression has read."""
 
-    __slots__ = ("cls", "cond_reads", "function", "globals", "guards", "line", "loops", "module", "nonlocals", "parent", "reads", "returns")
+    __slots__ = (
+        "cls",
+        "cond_reads",
+        "function",
+        "globals",
+        "guards",
+        "line",
+        "loops",
+        "module",
+        "nonlocals",
+        "parent",
+        "reads",
+        "returns",
+    )
 
     def __init__(self, module: Module, parent: Frame | None = None, function: Function | None = None) -> None:
         super().__init__()

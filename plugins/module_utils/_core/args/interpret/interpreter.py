@@ -14,21 +14,43 @@ from .calls import Calls
 from .methods import method_of
 from .modules import Loader
 from .operators import lift, plain_enum
-from .values import MISSING, Class, Config, Dict, External, Function, Instance, List, Module, Native, OutOfBudget, Raised, Unknown, needs_of
+from .values import (
+    MISSING,
+    Class,
+    Config,
+    Dict,
+    External,
+    Function,
+    Instance,
+    List,
+    Module,
+    Native,
+    OutOfBudget,
+    Raised,
+    Unknown,
+    needs_of,
+)
 
 if TYPE_CHECKING:
     from ..source import SourceTree
     from .knowledge import Knowledge
 
 _QUOTED = re.compile(r"[\"'](\w+)[\"']")
-_ENUMS = frozenset({"Enum", "IntEnum", "StrEnum", "IntFlag", "Flag", "enum.Enum", "enum.IntEnum", "enum.StrEnum", "enum.IntFlag", "enum.Flag"})
+_ENUMS = frozenset(
+    {"Enum", "IntEnum", "StrEnum", "IntFlag", "Flag", "enum.Enum", "enum.IntEnum", "enum.StrEnum", "enum.IntFlag", "enum.Flag"}
+)
 
 
 class Interpreter(Calls):
     """One run over one release for one command line."""
 
     def __init__(
-        self, tree: SourceTree, knowledge: Knowledge, env: Mapping[str, str], budget_s: float, clock: Callable[[], float] = time.monotonic
+        self,
+        tree: SourceTree,
+        knowledge: Knowledge,
+        env: Mapping[str, str],
+        budget_s: float,
+        clock: Callable[[], float] = time.monotonic,
     ) -> None:
         super().__init__()
         self.loader = Loader(tree)
@@ -146,10 +168,10 @@ class Interpreter(Calls):
 
     # Enumerations and other classes whose attributes are more than their values.
     def class_value(self, cls: Class, name: str, value: Any) -> Any:
-        if isinstance(value, Instance) and value.cls is not None:
-            # Not run as written: bodies are evaluated late here, when a "class body is over" switch would already be thrown.
-            if isinstance(self.class_attribute(value.cls, "__set_name__"), Function):
-                value.cells["name"] = name
+        # Not run as written: bodies are evaluated late here, when a "class body is over" switch would already be thrown.
+        named = isinstance(value, Instance) and value.cls is not None and self.class_attribute(value.cls, "__set_name__")
+        if isinstance(named, Function):
+            value.cells["name"] = name
         if cls.base_names() & _ENUMS and not name.startswith("_") and not isinstance(value, (Function, Instance)):
             if isinstance(value, External) and value.name.endswith("auto()"):
                 value = list(cls.bindings).index(name) + 1

@@ -1,5 +1,5 @@
 # GNU General Public License v3.0+ (see https://www.gnu.org/licenses/gpl-3.0.txt)
-"""State with a trail: both arms of an undecided condition run on the same state, one after the other, and are joined field by field.
+"""State with a trail: both arms of an undecided condition run on the same state, one after another, and are joined field by field.
 
 Nothing is copied. Every write is noted with the value before it; an arm is undone by walking back, its outcome kept as the writes
 it made. So a fork costs what its arms write, not what the state holds.
@@ -158,7 +158,7 @@ class Machine:
         finally:
             self.doubt.pop()
         for exits, fresh in held:
-            exits += fresh
+            exits.extend(fresh)
         if not alive:
             if not left_early and first is not None:
                 raise first

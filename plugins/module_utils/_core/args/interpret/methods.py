@@ -10,11 +10,46 @@ from .operators import contains, equal, lift, plain_enum
 from .values import MISSING, NO_NEEDS, SMEARED, Dict, List, Native, Raised, Set, Stash, Unknown, join, needs_of, present
 
 _TEXT = frozenset(
-    "lower upper strip lstrip rstrip startswith endswith split rsplit replace join format title capitalize casefold find rfind index count "
-    "partition rpartition isdigit isnumeric isalpha isalnum isspace isidentifier splitlines removeprefix removesuffix zfill encode swapcase "
-    "ljust rjust center".split()
+    [
+        "lower",
+        "upper",
+        "strip",
+        "lstrip",
+        "rstrip",
+        "startswith",
+        "endswith",
+        "split",
+        "rsplit",
+        "replace",
+        "join",
+        "format",
+        "title",
+        "capitalize",
+        "casefold",
+        "find",
+        "rfind",
+        "index",
+        "count",
+        "partition",
+        "rpartition",
+        "isdigit",
+        "isnumeric",
+        "isalpha",
+        "isalnum",
+        "isspace",
+        "isidentifier",
+        "splitlines",
+        "removeprefix",
+        "removesuffix",
+        "zfill",
+        "encode",
+        "swapcase",
+        "ljust",
+        "rjust",
+        "center",
+    ]
 )
-_NUMBER = frozenset("bit_length is_integer as_integer_ratio hex conjugate real imag".split())
+_NUMBER = frozenset(["bit_length", "is_integer", "as_integer_ratio", "hex", "conjugate", "real", "imag"])
 
 
 def method_of(value: Any, name: str) -> Any:
@@ -57,8 +92,12 @@ def _text(interpreter: Any, text: str, name: str, args: list[Any]) -> Any:
         except (TypeError, ValueError, IndexError, KeyError) as exc:
             raise Raised(type(exc).__name__, str(exc), interpreter.here()) from None
 
-    if any(isinstance(one, List) and isinstance(one.items, tuple) and any(isinstance(x, Unknown) for x in one.items) for one in args):
-        return Unknown(NO_NEEDS.union(*(needs_of(*one.items) for one in args if isinstance(one, List) and isinstance(one.items, tuple))))
+    if any(
+        isinstance(one, List) and isinstance(one.items, tuple) and any(isinstance(x, Unknown) for x in one.items) for one in args
+    ):
+        return Unknown(
+            NO_NEEDS.union(*(needs_of(*one.items) for one in args if isinstance(one, List) and isinstance(one.items, tuple)))
+        )
     return lift(apply, *args)
 
 
@@ -204,7 +243,7 @@ def _subset(interpreter: Any, value: Any, other: Any) -> Any:
     left = interpreter.iterate(value)
     if left is None:
         return Unknown(needs_of(value) or {"set"})
-    outcomes = [contains(one, other if not isinstance(other, Unknown) else other) for one in left]
+    outcomes = [contains(one, other) for one in left]
     if any(one is False for one in outcomes):
         return False
     return next((one for one in outcomes if isinstance(one, Unknown)), True)
@@ -268,7 +307,12 @@ def _declare_all(interpreter: Any, value: Stash, pairs: Any) -> None:
     """Each pair is (who declares, {field: value})."""
     known = interpreter.iterate(pairs)
     several = pairs.items if isinstance(pairs, List) and isinstance(pairs.items, Unknown) else pairs
-    if known is None and isinstance(several, Unknown) and several.options and all(isinstance(one, (tuple, List)) for one in several.options):
+    if (
+        known is None
+        and isinstance(several, Unknown)
+        and several.options
+        and all(isinstance(one, (tuple, List)) for one in several.options)
+    ):
         arms = [lambda one=one: _declare_all(interpreter, value, one) is None for one in several.options]
         interpreter.fork(arms, several.needs, ["declarations"] * len(arms))
         return

@@ -102,10 +102,9 @@ def names_bound(statement: ast.stmt) -> set[str]:
                 if isinstance(node, ast.Name):
                     out.add(node.id)
     elif isinstance(statement, ast.Expr):
-        call = statement.value
-        if isinstance(call, ast.Call) and isinstance(call.func, ast.Attribute) and call.func.attr in _MUTATORS:
-            if isinstance(call.func.value, ast.Name):
-                out.add(call.func.value.id)
+        func = statement.value.func if isinstance(statement.value, ast.Call) else None
+        if isinstance(func, ast.Attribute) and func.attr in _MUTATORS and isinstance(func.value, ast.Name):
+            out.add(func.value.id)
     elif isinstance(statement, _BLOCKS):
         for child in ast.iter_child_nodes(statement):
             if isinstance(child, ast.stmt):
@@ -151,7 +150,7 @@ class Loader:
 
     def _load(self, dotted: str, rel: str) -> Module:
         module = Module(dotted, rel)
-        if dotted in self.chunks and self.chunks[dotted]:
+        if self.chunks.get(dotted):
             return module
         by_name: dict[str, list[Chunk]] = {}
         try:

@@ -9,7 +9,22 @@ from collections.abc import Callable
 from itertools import product
 from typing import Any
 
-from .values import MISSING, SMEARED, Class, Config, Dict, External, Function, Instance, List, Obj, Raised, Unknown, View, same, unknown
+from .values import (
+    MISSING,
+    SMEARED,
+    Class,
+    Dict,
+    External,
+    Function,
+    Instance,
+    List,
+    Obj,
+    Raised,
+    Unknown,
+    View,
+    same,
+    unknown,
+)
 
 BINARY: dict[type[ast.operator], Callable[[Any, Any], Any]] = {
     ast.Add: operator.add,
@@ -32,6 +47,7 @@ ORDER: dict[type[ast.cmpop], Callable[[Any, Any], Any]] = {
     ast.GtE: operator.ge,
 }
 SIGN = {ast.Lt: "<", ast.LtE: "<=", ast.Gt: ">", ast.GtE: ">="}
+_PLAIN_ENUMS = frozenset({"str", "int", "IntEnum", "StrEnum", "enum.IntEnum", "enum.StrEnum", "IntFlag"})
 MAX_COMBINATIONS = 32
 MAX_SIZE = 200_000
 
@@ -78,10 +94,8 @@ def lift(apply: Callable[..., Any], *values: Any) -> Any:
 
 def plain_enum(value: Any) -> Any:
     """Return the value of an enum member that is also a str or int, anything else as it is."""
-    if isinstance(value, Instance) and value.cls is not None and "_value_" in value.cells:
-        if value.cls.base_names() & {"str", "int", "IntEnum", "StrEnum", "enum.IntEnum", "enum.StrEnum", "IntFlag"}:
-            return value.cells["_value_"]
-    return value
+    member = isinstance(value, Instance) and value.cls is not None and "_value_" in value.cells
+    return value.cells["_value_"] if member and value.cls.base_names() & _PLAIN_ENUMS else value
 
 
 def truth(value: Any) -> bool | Unknown:
@@ -114,9 +128,7 @@ def truth(value: Any) -> bool | Unknown:
 def dict_size_truth(value: Dict) -> bool | Unknown:
     maybe: Unknown | None = None
     for key, item in value.cells.items():
-        if key is SMEARED:
-            maybe = item
-        elif isinstance(item, Unknown) and item.options is not None and MISSING in item.options:
+        if key is SMEARED or (isinstance(item, Unknown) and item.options is not None and MISSING in item.options):
             maybe = item
         else:
             return True
@@ -170,7 +182,10 @@ def _equal_items(a: Any, b: Any) -> Any:
     left = a if isinstance(a, tuple) else a.items
     right = b if isinstance(b, tuple) else b.items
     if isinstance(left, Unknown) or isinstance(right, Unknown):
-        return Unknown((left.needs if isinstance(left, Unknown) else frozenset()) | (right.needs if isinstance(right, Unknown) else frozenset()))
+        return Unknown(
+            (left.needs if isinstance(left, Unknown) else frozenset())
+            | (right.needs if isinstance(right, Unknown) else frozenset())
+        )
     if type(a).__name__ == "Set":
         return _equal_sets(left, right)
     if len(left) != len(right):
@@ -316,7 +331,9 @@ def _ordered(kind: type[ast.cmpop], a: Any, b: Any) -> Any:
         return ORDER[kind](a, b)
     except TypeError:
         names = (type(a).__name__, type(b).__name__)
-        raise Raised("TypeError", f"'{SIGN[kind]}' not supported between instances of '{names[0]}' and '{names[1]}'", "") from None
+        raise Raised(
+            "TypeError", f"'{SIGN[kind]}' not supported between instances of '{names[0]}' and '{names[1]}'", ""
+        ) from None
 
 
 def arithmetic(op: ast.operator, a: Any, b: Any) -> Any:

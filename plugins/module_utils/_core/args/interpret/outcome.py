@@ -54,7 +54,8 @@ class Report:
             leaves = list(self._leaves(name, after))
             for path, value in leaves:
                 asked = self.defaults.get(path, before if path == name else None)
-                self._one(path, name, asked, value, effective, changed, undecided)
+                sites = self.record.origin.cells.get(path) or self.record.origin.cells.get(name) or ()
+                self._one(path, asked, value, sites, (effective, changed, undecided))
         return effective, changed, undecided
 
     def _leaves(self, name: str, value: Any) -> Iterable[tuple[str, Any]]:
@@ -72,9 +73,11 @@ class Report:
         else:
             yield name, value
 
-    def _one(self, path: str, name: str, asked: Any, value: Any, effective: dict[str, Any], changed: dict[str, Any], undecided: list[Any]) -> None:
+    def _one(
+        self, path: str, asked: Any, value: Any, sites: tuple[Site, ...], tables: tuple[dict[str, Any], dict[str, Any], list[Any]]
+    ) -> None:
+        effective, changed, undecided = tables
         plain = as_json(value)
-        sites: tuple[Site, ...] = self.record.origin.cells.get(path) or self.record.origin.cells.get(name) or ()
         if plain is OPEN:
             undecided.append(self._open(path, value, sites))
             return

@@ -44,7 +44,7 @@ class Resolution:
     steps: int = 0
 
 
-def resolve(
+def resolve(  # noqa: PLR0917 - the shape other parts call
     tree: SourceTree,
     table: FlagTable,
     parsed: Parsed,
@@ -79,17 +79,30 @@ def resolve(
     except Raised as exc:
         return Resolution("fatal", exc.message or exc.kind, exc.source or None, steps=interpreter.steps)
     except OutOfBudget:
-        return Resolution("unknown", f"not decided within {budget_s:g} s", None, steps=interpreter.steps, undecided=tuple(report.all_undecided("time")))
+        return Resolution(
+            "unknown",
+            f"not decided within {budget_s:g} s",
+            None,
+            steps=interpreter.steps,
+            undecided=tuple(report.all_undecided("time")),
+        )
     except RecursionError:
-        return Resolution("unknown", "the source nests deeper than can be followed", undecided=tuple(report.all_undecided("recursion")))
+        return Resolution(
+            "unknown", "the source nests deeper than can be followed", undecided=tuple(report.all_undecided("recursion"))
+        )
     except Exception as exc:  # a construct we mishandle must not stop the check: nothing is decided then
         place = interpreter.here()
-        return Resolution("unknown", f"could not follow the source at {place}: {exc!r}", place, undecided=tuple(report.all_undecided("source")))
+        return Resolution(
+            "unknown", f"could not follow the source at {place}: {exc!r}", place, undecided=tuple(report.all_undecided("source"))
+        )
     finally:
         sys.setrecursionlimit(deep)
     effective, changed, undecided = report.tables()
     doubts = [one for one in interpreter.refusals if report.facts_among(one.needs)]
-    others = tuple({"message": one.message, "source": one.source, "guard": one.guard, "needs": sorted(one.needs)} for one in interpreter.refusals)
+    others = tuple(
+        {"message": one.message, "source": one.source, "guard": one.guard, "needs": sorted(one.needs)}
+        for one in interpreter.refusals
+    )
     if doubts:
         first = doubts[0]
         return Resolution("unknown", first.message, first.source, effective, changed, tuple(undecided), others, interpreter.steps)
@@ -134,7 +147,7 @@ def _run(interpreter: Interpreter, record: Record) -> None:
 
 
 def _reported(interpreter: Interpreter, record: Record) -> None:
-    """Apply what the record's own ``resolved_dict`` adds to the resolved fields (0.5.22 on: enable_dp_attention for older clients)."""
+    """Apply what the record's own ``resolved_dict`` adds to the resolved fields (0.5.22 on: enable_dp_attention)."""
     assert record.cls is not None
     report = interpreter.class_attribute(record.cls, "resolved_dict")
     if not isinstance(report, Function):
@@ -145,7 +158,11 @@ def _reported(interpreter: Interpreter, record: Record) -> None:
     try:
         for statement in report.node.body:
             target = statement.targets[0] if isinstance(statement, ast.Assign) else None
-            if isinstance(target, ast.Subscript) and isinstance(target.slice, ast.Constant) and isinstance(target.slice.value, str):
+            if (
+                isinstance(target, ast.Subscript)
+                and isinstance(target.slice, ast.Constant)
+                and isinstance(target.slice.value, str)
+            ):
                 frame.line = statement.lineno
                 interpreter.reads = set()
                 value = interpreter.eval(statement.value, frame)  # type: ignore[attr-defined]

@@ -6,19 +6,28 @@ from __future__ import annotations
 import ast
 from typing import Any
 
-from .expressions import Expressions
+from .control import Control
 from .frames import Frame, Guard, text_of
-from .machine import DEAD, ENDED, NORMAL, Exit
+from .machine import DEAD, NORMAL, Exit
 from .operators import arithmetic, truth
-from .values import MISSING, SMEARED, Class, Dict, External, Function, Instance, List, Module, Raised, Set, Unknown, join, needs_of
+from .values import (
+    MISSING,
+    SMEARED,
+    Dict,
+    External,
+    Instance,
+    List,
+    Module,
+    Raised,
+    Unknown,
+    join,
+    needs_of,
+)
 
-MAX_LOOP = 20_000
-MAX_BREAKS = 4
-MAX_ALTERNATIVES = 4
 _LEAVES = (ast.Return, ast.Continue)
 
 
-class Statements(Expressions):
+class Statements(Control):
     """``block`` and one method per kind of statement; each says whether the path goes on."""
 
     def block(self, body: list[ast.stmt], frame: Frame) -> bool:
@@ -118,7 +127,11 @@ class Statements(Expressions):
     def _unpack(self, targets: list[ast.expr], value: Any, frame: Frame, taint: frozenset[str]) -> None:
         items = self.iterate(value)
         if items is None or any(isinstance(one, ast.Starred) for one in targets) or len(items) != len(targets):
-            if isinstance(value, Unknown) and value.options and all(isinstance(one, tuple) and len(one) == len(targets) for one in value.options):
+            if (
+                isinstance(value, Unknown)
+                and value.options
+                and all(isinstance(one, tuple) and len(one) == len(targets) for one in value.options)
+            ):
                 items = [join([one[index] for one in value.options], value.needs) for index in range(len(targets))]
             else:
                 items = self._starred(targets, items) or [Unknown(needs_of(value) or {"unpacking"})] * len(targets)
@@ -153,8 +166,11 @@ class Statements(Expressions):
     def update_dict(self, target: Dict, source: Dict) -> None:
         for key, value in source.cells.items():
             if isinstance(value, Unknown) and value.options and MISSING in value.options and key in target.cells:
-                value = join([target.cells[key], *(one for one in value.options if one is not MISSING)], value.needs)
-            self.write(target, key, value)
+                self.write(
+                    target, key, join([target.cells[key], *(one for one in value.options if one is not MISSING)], value.needs)
+                )
+            else:
+                self.write(target, key, value)
             if key in source.sites:
                 target.sites[key] = source.sites[key]
 
@@ -166,9 +182,9 @@ class Statements(Expressions):
         decided = truth(test)
         text = self.guard_text(node.test, frame)
         if not isinstance(decided, Unknown):
-            return self._arm(node.body if decided else node.orelse, frame, text if decided else f"not ({text})", reads, positive=True) and (
-                self._after(node, frame, text, reads, decided)
-            )
+            return self._arm(
+                node.body if decided else node.orelse, frame, text if decided else f"not ({text})", reads, positive=True
+            ) and (self._after(node, frame, text, reads, decided))
         flow = self.fork(
             [
                 lambda: self._arm(node.body, frame, text, reads, positive=True),
@@ -242,203 +258,6 @@ class Statements(Expressions):
         text = text_of(node.test)
         return self.fork([lambda: NORMAL, fail], outcome.needs, [text, f"not ({text})"])
 
-    def _exec_For(self, node: ast.For, frame: Frame) -> bool:
-        value = self.eval(node.iter, frame)
-        items = self.iterate(value)
-        if items is None and (several := self._alternatives(value)):
-            taint = self._taint(frame)
-            arms = [lambda one=one: self._for_items(node, one, frame, taint) for one in several]
-            return self.fork(arms, needs_of(value, value.items if isinstance(value, List) else None), [f"items of {text_of(node.iter)}"] * len(arms))
-        if items is None:
-            return self._unknown_loop(node, needs_of(value) or frozenset({f"items of {text_of(node.iter)}"}), frame)
-        return self._for_items(node, items, frame, self._taint(frame))
-
-    def _alternatives(self, value: Any) -> list[list[Any]] | None:
-        """Return the few lists of items an iterable can be, None where that is open."""
-        several = value.items if isinstance(value, List) else value
-        if not isinstance(several, Unknown) or not several.options or len(several.options) > MAX_ALTERNATIVES:
-            return None
-        lists = [self.iterate(one) for one in several.options if one is not MISSING and one is not None]
-        return None if any(one is None for one in lists) else lists  # type: ignore[return-value]
-
-    def _for_items(self, node: ast.For, items: list[Any], frame: Frame, taint: frozenset[str]) -> bool:
-        def step(item: Any) -> bool:
-            self.assign(node.target, item, frame, taint)
-            return NORMAL
-
-        return self._loop(node, ((lambda item=item: step(item)) for item in items[:MAX_LOOP]), frame)
-
-    def _loop(self, node: Any, steps: Any, frame: Frame) -> bool:
-        breaks: list[Exit] = []
-        self.pending.append(breaks)
-        flow = NORMAL
-        try:
-            for step in steps:
-                self.tick()
-                go_on = step()
-                if not go_on:
-                    break
-                flow = self._iteration(node, breaks, frame)
-                if not flow:
-                    break
-        except Raised as exc:
-            if not breaks:
-                raise
-            self.doubtful_after(exc, breaks)
-            flow = DEAD
-        finally:
-            self.pending[:] = [exits for exits in self.pending if exits is not breaks]
-        if flow and node.orelse:
-            flow = self.block(node.orelse, frame)
-        if not breaks:
-            return flow
-        if flow:
-            breaks.append(Exit(len(self.trail)))
-        self.merge(breaks)
-        return NORMAL
-
-    def _iteration(self, node: Any, breaks: list[Exit], frame: Frame) -> bool:
-        continues: list[Exit] = []
-        self.pending.append(continues)
-        frame.loops.append((breaks, continues))
-        try:
-            flow = self.block(node.body, frame)
-        except Raised as exc:
-            if not continues:
-                raise
-            self.doubtful_after(exc, continues)
-            flow = DEAD
-        finally:
-            frame.loops.pop()
-            self.pending[:] = [exits for exits in self.pending if exits is not continues]
-        if continues:
-            if flow:
-                continues.append(Exit(len(self.trail)))
-            self.merge(continues)
-            return NORMAL
-        return flow
-
-    def doubtful_after(self, exc: Raised, exits: list[Exit]) -> None:
-        """A raise behind an exit some paths took: it happens on the others only."""
-        needs = frozenset().union(*(one.needs for one in exits))
-        self.doubt.append(needs)
-        try:
-            self.doubtful(exc, "")
-        finally:
-            self.doubt.pop()
-
-    def _unknown_loop(self, node: Any, needs: frozenset[str], frame: Frame) -> bool:
-        """A body that runs an unknown number of times: what it writes is unknown afterwards."""
-
-        def once() -> bool:
-            mark = len(self.trail)
-            if isinstance(node, ast.For):
-                self.assign(node.target, Unknown(needs), frame, frozenset())
-            breaks: list[Exit] = []
-            self.pending.append(breaks)
-            try:
-                flow = self._iteration(node, breaks, frame)
-            finally:
-                self.pending[:] = [exits for exits in self.pending if exits is not breaks]
-            if breaks:
-                if flow:
-                    breaks.append(Exit(len(self.trail)))
-                self.merge(breaks)
-                flow = NORMAL
-            self.smear(mark, needs)
-            return flow
-
-        return self.fork([lambda: NORMAL, once], needs, ["no item", f"items of {type(node).__name__} at line {node.lineno}"])
-
-    def _exec_While(self, node: ast.While, frame: Frame) -> bool:
-        first = truth(self.eval(node.test, frame))
-        if isinstance(first, Unknown):
-            return self._unknown_loop(node, first.needs, frame)
-
-        mark, needs = len(self.trail), frozenset({f"loop at {frame.module.rel}:{node.lineno}"})
-        given_up: list[bool] = []
-
-        def steps() -> Any:
-            mine = self.pending[-1]
-            for _ in range(MAX_LOOP):
-                outcome = truth(self.eval(node.test, frame))
-                if outcome is False:
-                    return
-                if isinstance(outcome, Unknown) or len(mine) > MAX_BREAKS:
-                    given_up.append(True)
-                    return
-                yield lambda: NORMAL
-
-        flow = self._loop(node, steps(), frame)
-        if given_up and flow:
-            self.smear(mark, needs)
-        return flow
-
-    def _exec_Break(self, node: ast.Break, frame: Frame) -> bool:
-        frame.loops[-1][0].append(Exit(len(self.trail)))
-        return DEAD
-
-    def _exec_Continue(self, node: ast.Continue, frame: Frame) -> bool:
-        frame.loops[-1][1].append(Exit(len(self.trail)))
-        return DEAD
-
-    def _exec_Try(self, node: ast.Try, frame: Frame) -> bool:
-        raised: list[Exit] = []
-        certain: Raised | None = None
-        self.pending.append(raised)
-        self.tries.append(raised)
-        try:
-            flow = self.block(node.body, frame)
-        except Raised as exc:
-            certain, flow = (None if exc.kind == ENDED and raised else exc), DEAD
-        finally:
-            self.tries.pop()
-            self.pending[:] = [exits for exits in self.pending if exits is not raised]
-        if flow and node.orelse:
-            flow = self.block(node.orelse, frame)
-        if certain is not None and not raised:
-            flow = self._handle(node, certain, frame)
-        elif raised:
-            flow = self._handle_some(node, raised, certain, frame, flow=flow)
-        if node.finalbody and flow:
-            return self.block(node.finalbody, frame)
-        return flow
-
-    def _handle_some(self, node: ast.Try, raised: list[Exit], certain: Raised | None, frame: Frame, *, flow: bool) -> bool:
-        """Some paths raised: each goes through its handler, then all meet."""
-        exits = list(raised)
-        if certain is not None:
-            exits.append(Exit(len(self.trail), certain))
-        if flow:
-            exits.append(Exit(len(self.trail), None))
-        start, clock = min(one.pos for one in exits), min(one.clock for one in exits)
-        needs = frozenset().union(*(one.needs for one in exits))
-        deltas = [{**self.writes(start, one.pos), **one.delta} for one in exits]
-        self.rewind(start, clock)
-
-        def arm(index: int) -> bool:
-            self.meet([deltas[index]], needs, clock)
-            value = exits[index].value
-            return NORMAL if value is None else self._handle(node, value, frame)
-
-        return self.fork([lambda index=index: arm(index) for index in range(len(exits))], needs, ["try"] * len(exits))
-
-    def _handle(self, node: ast.Try, exc: Raised, frame: Frame) -> bool:
-        for handler in node.handlers:
-            if handler.type is None or self._catches(handler.type, exc):
-                self.handling.append(exc)
-                try:
-                    if handler.name:
-                        self.write(frame, handler.name, Instance(None, {"_raised_": exc, "args": (exc.message,)}))
-                    return self.block(handler.body, frame)
-                finally:
-                    self.handling.pop()
-        raise exc
-
-    def _catches(self, node: ast.expr, exc: Raised) -> bool:
-        names = [text_of(one).rpartition(".")[2] for one in (node.elts if isinstance(node, ast.Tuple) else [node])]
-        return self.is_exception(exc.kind, names)
-
     def _exec_With(self, node: ast.With, frame: Frame) -> bool:
         for item in node.items:
             value = self.eval(item.context_expr, frame)
@@ -504,6 +323,3 @@ class Statements(Expressions):
             inner = self.loader.module(f"{source}.{name}")
             return inner if inner is not None else Unknown((f"{source}.{name}",))
         return value
-
-
-__all__ = ["Class", "Function", "Set", "Statements"]

@@ -47,7 +47,12 @@ def resolve(root: Path, argv=ARGV, facts=None):
 
 def test_a_moved_guard_moves_the_reported_line(unpacked, copy):
     before = resolve(unpacked("0.5.23")).changed["disable_overlap_schedule"]
-    edit(copy, OVERRIDES, "def _pipeline_parallel_overlap_disable(", "# one\n# two\n# three\ndef _pipeline_parallel_overlap_disable(")
+    edit(
+        copy,
+        OVERRIDES,
+        "def _pipeline_parallel_overlap_disable(",
+        "# one\n# two\n# three\ndef _pipeline_parallel_overlap_disable(",
+    )
     after = resolve(copy).changed["disable_overlap_schedule"]
 
     assert before["guard"] == after["guard"] == "view.pp_size > 1"

@@ -43,7 +43,9 @@ def run(unpacked):
 def test_learning_a_fact_changes_no_decided_field(run, version, line, model, hardware, hidden):
     facts, config = oracle.facts_of(hardware), oracle.model_of(model)
     argv = ["--model-path", "/m", "--pp-size", "8", *line]
-    less = run(version, argv, {name: value for name, value in facts.items() if name not in hidden}, None if "model" in hidden else config)
+    less = run(
+        version, argv, {name: value for name, value in facts.items() if name not in hidden}, None if "model" in hidden else config
+    )
     more = run(version, argv, facts, config)
 
     if less.outcome != "unknown":

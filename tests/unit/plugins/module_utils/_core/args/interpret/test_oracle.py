@@ -45,12 +45,16 @@ def _decode(result):
     return "disabled" if result.effective["disable_cuda_graph"] else "enabled"
 
 
-@pytest.mark.parametrize("pair", PAIRS, ids=[f"{pair['sglang_version']} {' '.join(pair['with_flag']['argv'][2:])}" for pair in PAIRS])
+@pytest.mark.parametrize(
+    "pair", PAIRS, ids=[f"{pair['sglang_version']} {' '.join(pair['with_flag']['argv'][2:])}" for pair in PAIRS]
+)
 def test_a_flag_is_vestigial_exactly_where_execution_says_so(run, pair):
     got = {}
     for side in ("with_flag", "without_flag"):
         one = pair[side]
-        result = run(pair["sglang_version"], list(one["argv"]), oracle.facts_of(one["hardware"]), oracle.model_of(one["model_config"]))
+        result = run(
+            pair["sglang_version"], list(one["argv"]), oracle.facts_of(one["hardware"]), oracle.model_of(one["model_config"])
+        )
         got[side] = _decode(result)
 
     assert got == {"with_flag": pair["effective_with"], "without_flag": pair["effective_without"]}
