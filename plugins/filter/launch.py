@@ -1,5 +1,5 @@
 # GNU General Public License v3.0+ (see https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Filters over the pure functions that turn a profile into launch arguments and start limits."""
+"""Filters over the pure functions that turn a profile into launch arguments, start limits and a gate plan."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import functools
 
 from ansible.errors import AnsibleFilterError
 from ansible_collections.inferops.sglang.plugins.module_utils._core.errors import InferopsError
+from ansible_collections.inferops.sglang.plugins.module_utils._core.gate.plan import GatePlan
 from ansible_collections.inferops.sglang.plugins.module_utils._core.profile import known_facts, launch_args, launch_argv
 from ansible_collections.inferops.sglang.plugins.module_utils._core.start_limits import start_limits
 
@@ -22,9 +23,14 @@ def _refusing(function):
     return call
 
 
+def gate_plan(plan):
+    """Return the plan with every default filled in; refuse an unknown key or limit by name."""
+    return GatePlan.from_dict(plan).as_dict()
+
+
 class FilterModule:
-    """Filters known_facts, launch_args, launch_argv and start_limits."""
+    """Filters gate_plan, known_facts, launch_args, launch_argv and start_limits."""
 
     def filters(self):
-        functions = (known_facts, launch_args, launch_argv, start_limits)
+        functions = (gate_plan, known_facts, launch_args, launch_argv, start_limits)
         return {function.__name__: _refusing(function) for function in functions}
