@@ -72,13 +72,16 @@ class ReleaseSpec:
 
     @property
     def id(self) -> str:
-        """Return the release id: 12 hex digits over everything whose change needs a restart; the plan is not in it."""
+        """Return the release id: 12 hex digits over everything whose change needs a restart.
+
+        The gate plan is not in it, nor where our own tools lie: a new version of the collection must not restart a server.
+        """
         parts = {
             "engine": self.engine["lock_sha256"],
             "model": [self.model["path"], self.model.get("revision")],
             "argv": list(self.argv),
             "env": dict(self.env),
-            "unit": self.unit,
+            "unit": self.unit.replace(self.tools["python"], "@PYTHON@").replace(self.tools["archive"], "@ARCHIVE@"),
         }
         return digest(parts)[:12]
 

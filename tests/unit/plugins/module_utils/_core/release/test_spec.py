@@ -21,6 +21,17 @@ def test_id_changes_with_what_needs_a_restart_and_only_then():
     assert len({release_id(), release_id(depth=0), release_id(env={"A": "1"}), release_id(unit=spec_dict()["unit"] + "\n")}) == 4
 
 
+def test_a_new_version_of_our_own_tools_is_not_a_new_release():
+    old = spec_dict()
+    tools = {name: path.replace("/tools/", "/tools/next-") for name, path in old["tools"].items()}
+    assert tools != old["tools"]
+    unit = old["unit"]
+    for name, path in old["tools"].items():
+        assert path in unit
+        unit = unit.replace(path, tools[name])
+    assert release_id() == release_id(unit=unit, tools=tools)
+
+
 @pytest.mark.parametrize(
     ("path", "value", "named"),
     [
