@@ -235,7 +235,7 @@ def crash_then_resume(host: SimulatedHost, store, *, reboot: bool) -> str:
     verdict=st.sampled_from(["pass", "fail", "inconclusive"]),
     second=st.integers(1, 60),
 )
-def test_killed_after_any_step_it_ends_in_one_of_the_known_states(step, after, reboot, first, verdict, second):  # noqa: PLR0917
+def test_killed_after_any_step_it_ends_in_one_of_the_known_states(step, after, reboot, first, verdict, second):
     host, store = new_host()
     if not first:
         deploy(host, store, OLD)

@@ -90,7 +90,7 @@ def run(fixtures, tmp_path, argv, facts=None):
         (["--pp-size", "8"], {}, 3),
     ],
 )
-def test_the_command_ends_by_what_it_can_tell(fixtures, tmp_path, capsys, argv, facts, status):  # noqa: PLR0917
+def test_the_command_ends_by_what_it_can_tell(fixtures, tmp_path, capsys, argv, facts, status):
     assert run(fixtures, tmp_path, argv, facts) == status
     report = json.loads(capsys.readouterr().out)
     assert report["fits"] is {0: True, 1: False, 3: None}[status]
