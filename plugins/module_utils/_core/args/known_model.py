@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from . import known_configs
 from .interpret.methods import from_native, to_native
 from .interpret.values import MISSING, Config, Dict, External, Native, Unknown
 
@@ -123,7 +124,7 @@ def config_attribute(interpreter: Any, config: Config, name: str) -> Any:
     if kind is not None and name in kind:
         value = kind[name]
         return value(config) if callable(value) else value
-    if name in _CLASS_DEFAULTS and kind is None:
+    if name in _CLASS_DEFAULTS and kind is None and not config.complete:
         return Unknown((f"model.{config.path}{name}",))
     if name in ("torch_dtype", "dtype"):
         return None
@@ -210,6 +211,7 @@ class Model:
         if self.raw is None or asked != self.path:
             return Unknown(("model" if asked == self.path else f"model of {asked}",))
         made = build(self.raw)
+        known_configs.complete(interpreter, made, self.raw)
         override = kwargs.get("model_override_args")
         if isinstance(override, Dict):
             for key, value in override.cells.items():

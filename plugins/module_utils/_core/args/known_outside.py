@@ -249,7 +249,7 @@ def _deepcopy(outside: Outside, interpreter: Any, args: list[Any], kwargs: dict[
 
 def _copied(interpreter: Any, value: Any) -> Any:
     if isinstance(value, Config):
-        return Config({key: _copied(interpreter, one) for key, one in value.cells.items()}, value.path)
+        return Config({key: _copied(interpreter, one) for key, one in value.cells.items()}, value.path, complete=value.complete)
     if isinstance(value, (Record, View)):
         return value
     if isinstance(value, Instance):

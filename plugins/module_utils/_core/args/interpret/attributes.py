@@ -249,9 +249,17 @@ class Attributes(Machine):
             found = self.class_attribute(one, name)
             if found is not MISSING:
                 return self.bind_method(found, value.this, this_cls)
+        if name == "__init__" and any(one.endswith("PretrainedConfig") for one in this_cls.base_names()):
+            return Native(name, lambda interpreter, args, kwargs: interpreter.keep(value.this, kwargs))
         if name in ("__init__", "__post_init__", "__setattr__", "__init_subclass__"):
             return Native(name, lambda interpreter, args, kwargs: None)
         return Unknown((f"super().{name}",))
+
+    def keep(self, this: Any, kwargs: dict[str, Any]) -> None:
+        """What transformers' PretrainedConfig does with the arguments it does not know: they become attributes."""
+        for name, value in kwargs.items():
+            if isinstance(this, Instance) and name != "**":
+                self.write(this, name, value)
 
     def set_attribute(self, value: Any, name: str, new: Any, taint: frozenset[str], frame: Frame | None = None) -> None:
         if isinstance(value, View):

@@ -177,13 +177,17 @@ class View:
 
 
 class Config(Instance):
-    """A model's configuration, read from config.json. ``path`` names it in ``needs``."""
+    """A model's configuration, read from config.json. ``path`` names it in ``needs``.
 
-    __slots__ = ("path",)
+    ``complete``: its class is in the source too, so what it does not name it does not have.
+    """
 
-    def __init__(self, cells: dict[str, Any], path: str) -> None:
+    __slots__ = ("complete", "path")
+
+    def __init__(self, cells: dict[str, Any], path: str, *, complete: bool = False) -> None:
         super().__init__(None, cells)
         self.path = path
+        self.complete = complete
 
 
 class Function:
