@@ -1,0 +1,82 @@
+# GNU General Public License v3.0+ (see https://www.gnu.org/licenses/gpl-3.0.txt)
+"""The unit of a server: what was checked is what is started, and its limits fit the model (R60, R61)."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import jinja2
+import pytest
+from ansible_collections.inferops.sglang.plugins.filter.systemd import systemd_quote
+from ansible_collections.inferops.sglang.plugins.module_utils._core.release.systemd import setting, unquote
+from ansible_collections.inferops.sglang.plugins.module_utils._core.start_limits import start_limits
+
+TEMPLATES = Path(__file__).resolve().parents[3] / "roles" / "sglang_service" / "templates"
+HARD = ["a b", "50%", "$HOME", 'say "x"', "back\\slash", "", "ünï", "new\nline", "{curly}"]
+
+
+@pytest.fixture
+def render():
+    environment = jinja2.Environment(undefined=jinja2.StrictUndefined, trim_blocks=True, keep_trailing_newline=True)
+    environment.filters["inferops.sglang.systemd_quote"] = systemd_quote
+    environment.filters["to_json"] = lambda value: __import__("json").dumps(value)
+
+    def call(name="sglang.service.j2", **changes):
+        values = {
+            "sglang_service_instance": "kimi",
+            "sglang_service_user": "sglang",
+            "sglang_service_group": "sglang",
+            "sglang_service_cache_dir": "/var/cache/inferops/x",
+            "sglang_service_drain_s": 300,
+            "__sglang_service_limits": start_limits(595_000_000_000, 200, 900),
+            "__sglang_service_command": ["/py", "serve", "--release-dir", "/r/@RELEASE@", "--", "/e", "--pp-size", "8"],
+            "__sglang_service_full_env": {"HOME": "/h"},
+            "__sglang_service_has_secret": False,
+            "__sglang_service_secrets_file": "/etc/inferops/kimi/engine.yaml",
+        }
+        return environment.from_string((TEMPLATES / name).read_text()).render({**values, **changes})
+
+    return call
+
+
+def test_every_word_comes_out_as_it_went_in(render):
+    words = ["/py", "serve", "--", *HARD]
+    (line,) = setting(render(__sglang_service_command=words), "ExecStart")
+    assert unquote(line) == words
+
+
+@pytest.mark.parametrize("value", HARD)
+def test_every_variable_comes_out_as_it_went_in(render, value):
+    (line,) = setting(render(__sglang_service_full_env={"NAME": value}), "Environment")
+    assert unquote(line, exec_line=False) == [f"NAME={value}"]
+
+
+def test_r60_the_start_is_given_the_time_that_loading_takes(render):
+    (start_s,) = setting(render(), "TimeoutStartSec")
+    assert int(start_s) >= 595e9 / 2**20 / 200
+
+
+def test_r61_the_restart_limit_can_trigger(render):
+    text = render()
+    interval, burst, start, pause = (
+        int(setting(text, name)[0]) for name in ("StartLimitIntervalSec", "StartLimitBurst", "TimeoutStartSec", "RestartSec")
+    )
+    assert interval > burst * (start + pause)
+    assert setting(text, "RestartPreventExitStatus") == ["64"]
+
+
+def test_the_drain_has_a_limit_and_started_means_ready(render):
+    text = render()
+    assert setting(text, "TimeoutStopSec") == ["300"]
+    assert setting(text, "Type") == ["notify"]
+
+
+def test_a_secret_is_a_credential_and_nothing_else(render):
+    text = render(__sglang_service_has_secret=True, sglang_service_api_key="hunter2", sglang_service_admin_api_key="")
+    assert setting(text, "LoadCredential") == ["engine.yaml:/etc/inferops/kimi/engine.yaml"]
+    assert "hunter2" not in text
+    assert setting(render(), "LoadCredential") == []
+
+
+def test_the_file_of_secrets_holds_the_keys_that_are_set(render):
+    assert render("engine.yaml.j2", sglang_service_api_key='a"b', sglang_service_admin_api_key="") == 'api-key: "a\\"b"\n'
