@@ -57,9 +57,9 @@ def play(python: Path, playbook: str, inventories: Sequence[Path], log: Path, *w
             sys.stdout.write(line)
             sys.stdout.flush()
             plain = COLOUR.sub("", line)
-            file.write(plain)
+            now = time.monotonic()
+            file.write(f"{now - since:7.1f} {plain}")
             if PROGRESS.match(plain):
-                now = time.monotonic()
                 silence, last = max(silence, now - (last or now)), now
             kept.append(plain)
     return Played(process.returncode, "".join(kept), time.monotonic() - since, silence)
