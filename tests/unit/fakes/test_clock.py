@@ -89,6 +89,13 @@ def test_a_shared_slot_costs_and_a_slow_stage_costs():
     assert rate(concurrency=16, depth=8, slowdown={3: 2.0}) < 0.85 * even
 
 
+def test_without_graphs_no_pass_is_counted_as_a_graph():
+    stages = build_stages(num_layers=61, pp_size=8, graphs=False, graph_max_batch=256, parameters=FITTED)
+    pipeline = Pipeline(stages, async_depth=0, parameters=FITTED)
+    closed_loop(pipeline, concurrency=16, input_tokens=8, output_tokens=8, rounds=3)
+    assert pipeline.graph_passes == 0 < pipeline.eager_passes
+
+
 def test_a_batch_above_the_captured_size_runs_eagerly():
     """R104: flags look right, graphs are not used."""
     stages = build_stages(num_layers=61, pp_size=8, graphs=True, graph_max_batch=4, parameters=FITTED)

@@ -14,7 +14,11 @@ from ..topology.roofline import bound_tokens_per_s, stage_read_bytes
 
 @dataclass(frozen=True)
 class GateContext:
-    """model_config is the content of config.json; promoted_result the result of the release that serves now."""
+    """model_config is the content of config.json; promoted_result the result of the release that serves now.
+
+    ``about`` is what the result tells beside its figures: ``asked`` {field: value}, ``check`` (a report of the argument
+    check) and ``release`` {id, instance}.
+    """
 
     model_config: Mapping[str, Any] | None = None
     tp_size: int | None = None
@@ -24,6 +28,7 @@ class GateContext:
     bandwidth_gb_s: float | None = None
     gpu_count: int | None = None
     promoted_result: Mapping[str, Any] | None = None
+    about: Mapping[str, Any] | None = None
 
     @classmethod
     def from_dict(cls, raw: Mapping[str, Any] | None) -> GateContext:

@@ -151,6 +151,7 @@ class Gate:
             "gpus": self.sampler.summary(windows),
             "engine": {**self.engine, "graph_passes": _summed(self.points)},
             "diagnosis": [],
+            **(self.context.about or {}),
         }
 
     async def _work(self, api_key: str | None) -> None:

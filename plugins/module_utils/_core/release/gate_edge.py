@@ -9,12 +9,27 @@ from typing import Any
 
 from ..gate.context import GateContext
 from ..gate.plan import GatePlan
+from .proof import asked_fields
+from .spec import ReleaseSpec
 
 
 def check_gate(plan: Mapping[str, Any], context: Mapping[str, Any]) -> None:
     """Refuse a plan or context that the gate would not take, while nothing is touched yet."""
     GatePlan.from_dict(dict(plan))
     GateContext.from_dict(context)
+
+
+def about(spec: ReleaseSpec) -> dict[str, Any]:
+    """Return what a report tells beside the figures: what was asked, what the check found, which release it is."""
+    check = spec.check
+    effective, changed = check.get("effective") or {}, check.get("changed") or {}
+    asked = {
+        name: changed[name]["from"] if name in changed else effective[name]
+        for name in sorted(asked_fields(spec.argv))
+        if name in changed or name in effective
+    }
+    told = {key: check[key] for key in ("sglang_version", "tier", "outcome", "findings") if key in check}
+    return {"release": {"id": spec.id, "instance": spec.instance}, "asked": asked, "check": told}
 
 
 def call_gate(

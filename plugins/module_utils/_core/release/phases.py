@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..units import human_seconds
 from . import evidence, proof, services, unit_texts
+from .gate_edge import about
 from .phase_error import PhaseError
 from .spec import ReleaseSpec
 
@@ -122,7 +123,7 @@ def gate(tx: Transaction, round_number: int) -> dict[str, Any]:
         checked[0] = now
         return services.show(host, unit).pid != before.pid
 
-    context = {**spec.gate_context, "promoted_result": _promoted_result(tx)}
+    context = {**spec.gate_context, "promoted_result": _promoted_result(tx), "about": about(spec)}
     result = host.gate(spec.base_url, plan, folder, key=tx.key, context=context, on_progress=on_progress, should_stop=should_stop)
     after = services.show(host, unit)
     verdict, reasons = str(result.get("verdict")), list(result.get("reasons") or [])

@@ -172,12 +172,17 @@ def compare_expected(proof: Proof, seen: Mapping[str, Any], expect: Mapping[str,
             proof.failures.append(f"{name} is {shown(found)} in the running server, expected {shown(wanted)}")
 
 
+def asked_fields(argv: Iterable[str]) -> set[str]:
+    """Return the fields that the flags of a command line name, as far as a flag is spelled like its field."""
+    return {match[1].replace("-", "_") for word in argv if (match := re.match(r"--([a-z][a-z0-9_-]*)", word))}
+
+
 def compare_asked(proof: Proof, seen: Mapping[str, Any], argv: Iterable[str], check: Mapping[str, Any]) -> None:
     """Add every asked or changed field whose running value the check does not explain (R52)."""
     effective = check.get("effective") or {}
     changed = check.get("changed") or {}
     undecided = {entry.get("field") for entry in check.get("undecided") or ()}
-    asked = {match[1].replace("-", "_") for word in argv if (match := re.match(r"--([a-z][a-z0-9_-]*)", word))}
+    asked = asked_fields(argv)
     for name in sorted(set(effective) & set(seen)):
         if NOT_COMPARED.search(name) or same(seen[name], effective[name]):
             continue

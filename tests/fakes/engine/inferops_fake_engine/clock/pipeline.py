@@ -223,9 +223,9 @@ class Pipeline:
             slot.running.extend(done)
         else:
             done = list(slot.running)
-            if len(done) <= self._stages[0].graph_max_batch:
+            if done and len(done) <= self._stages[0].graph_max_batch:
                 self.graph_passes += 1
-            else:
+            elif done:
                 self.eager_passes += 1
         for request in done:
             request.remaining -= 1
