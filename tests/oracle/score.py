@@ -1,7 +1,8 @@
 # GNU General Public License v3.0+ (see https://www.gnu.org/licenses/gpl-3.0.txt)
 """Score the static resolution against executed cases: what SGLang did, field by field.
 
-A case was made by running the named release's own argument code. Usage: python tests/oracle/score.py --source 0.5.23=PATH [--cases FILE] [-v]
+A case was made by running the named release's own argument code.
+Usage: python tests/oracle/score.py --source 0.5.23=PATH [--cases FILE] [-v]
 """
 
 from __future__ import annotations
@@ -154,7 +155,8 @@ def _fields(total: Score, case: Mapping[str, Any], result: Any) -> None:
             total.key_wrong += [line] if key else []
     for name in result.changed:
         if name not in wanted:
-            line = f"{case['id']}: {name} {result.changed[name]['from']!r:.40} -> {result.changed[name]['to']!r:.40} ({result.changed[name]['source']})"
+            one = result.changed[name]
+            line = f"{case['id']}: {name} {one['from']!r:.40} -> {one['to']!r:.40} ({one['source']})"
             total.false_change.append(line)
             total.key_wrong += [line] if name in KEY else []
     total.quiet_undecided += [f"{case['id']}: {name}" for name in open_fields if name not in wanted]
@@ -168,8 +170,8 @@ def _noise(name: str) -> bool:
 
 def table(scores: Mapping[str, Score]) -> str:
     head = (
-        "release    cases  outcome right/wrong/unknown  false fatal  changed right/wrong/undecided  key right/wrong/undecided  "
-        "unchanged kept/false/undecided  s mean/max"
+        "release    cases  outcome right/wrong/unknown  false fatal  changed right/wrong/undecided  "
+        "key right/wrong/undecided  unchanged kept/false/undecided  s mean/max"
     )
     lines = [head]
     for version, one in scores.items():
@@ -178,7 +180,8 @@ def table(scores: Mapping[str, Score]) -> str:
             f"{version:<10} {one.cases:>5}  {one.outcome_right:>13}/{len(one.outcome_wrong)}/{len(one.outcome_unknown):<12} "
             f"{len(one.false_fatal):>11}  {one.right:>13}/{len(one.wrong)}/{len(one.undecided):<12} "
             f"{one.key_right:>11}/{len(one.key_wrong)}/{len(one.key_undecided):<10} "
-            f"{one.quiet:>13}/{len(one.false_change)}/{len(one.quiet_undecided):<10} {sum(seconds) / len(seconds):.2f}/{max(seconds):.2f}"
+            f"{one.quiet:>13}/{len(one.false_change)}/{len(one.quiet_undecided):<10} "
+            f"{sum(seconds) / len(seconds):.2f}/{max(seconds):.2f}"
         )
     return "\n".join(lines)
 

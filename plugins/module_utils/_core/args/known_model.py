@@ -111,7 +111,7 @@ def _rope(made: Config, raw: Mapping[str, Any]) -> None:
 
 
 def config_attribute(interpreter: Any, config: Config, name: str) -> Any:
-    """``config.name``: what config.json says, else what every configuration has, else unknown where a class may have a default."""
+    """``config.name``: what config.json says, else what every configuration has, else unknown where its class may say."""
     if name in config.cells:
         if name != "architectures" or config.path:
             interpreter.read((f"model.{config.path}{name}",))
@@ -197,7 +197,7 @@ class Model:
             return Unknown(("model.files",))
         if path in (self.path, f"{self.path}/config.json"):
             return True
-        # Beside config.json a folder may hold more settings (quantisation by ModelOpt …); those models are told by config.json too.
+        # A folder may hold more settings (quantisation by ModelOpt …); config.json of such models says so too.
         return False if path.startswith(f"{self.path}/") else Unknown((f"file {path}",))
 
     def is_folder(self, path: Any) -> Any:

@@ -8,7 +8,6 @@ from collections.abc import Iterable
 from typing import Any
 
 from .frames import Frame, Site, text_of
-from .machine import Machine
 from .operators import lift
 from .values import (
     MISSING,
@@ -33,19 +32,15 @@ from .values import (
     needs_of,
     present,
 )
+from .whole import Whole
 
 # Frames whose early returns are not the reason of what happens below them: they only order the steps.
 STASH = "_resolved_overrides"
 _ORDERING = frozenset({"resolve_once", "run_resolution_pipeline", "__post_init__", "__init__"})
 
 
-class Attributes(Machine):
+class Attributes(Whole):
     """Lookup along frames, modules, classes, instances, the record and its views."""
-
-    reads: set[str]
-    frames: list[Frame]
-    in_message: bool
-    explicit: dict[str, str]
 
     def read(self, taint: Iterable[str] | None) -> None:
         if taint:
@@ -122,6 +117,8 @@ class Attributes(Machine):
         if isinstance(value, Unknown):
             return lift(lambda one: self.attribute(one, name), value)
         found = self.find_attribute(value, name)
+        if found is MISSING and isinstance(value, Config):
+            return Unknown((f"model.{value.path}{name}",))  # asked for without a default: the class will have it
         if found is MISSING:
             kind = value.cls.name if isinstance(value, Instance) and value.cls else type(value).__name__
             raise Raised("AttributeError", f"'{kind}' object has no attribute '{name}'", self.here())

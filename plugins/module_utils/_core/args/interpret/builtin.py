@@ -339,7 +339,7 @@ def _map(interpreter: Any, function: Any, *values: Any) -> Any:
     columns = [interpreter.iterate(one) for one in values]
     if any(one is None for one in columns):
         return Unknown(NO_NEEDS.union(*(deep_needs(one) for one in values)) or {"map"})
-    return List([interpreter.call(function, list(row), {}) for row in zip(*columns, strict=False)])  # type: ignore[arg-type]
+    return List([interpreter.call(function, list(row), {}) for row in zip(*columns, strict=False)])
 
 
 def _filter(interpreter: Any, function: Any, value: Any) -> Any:
@@ -356,7 +356,7 @@ def _zip(interpreter: Any, *values: Any, **kwargs: Any) -> Any:
     columns = [interpreter.iterate(one) for one in values]
     if any(one is None for one in columns):
         return Unknown(NO_NEEDS.union(*(deep_needs(one) for one in values)) or {"zip"})
-    return List(zip(*columns, strict=False))  # type: ignore[arg-type]
+    return List(zip(*columns, strict=False))
 
 
 def _enumerate(interpreter: Any, value: Any, start: Any = 0) -> Any:
@@ -423,8 +423,8 @@ _FUNCTIONS: dict[str, Callable[..., Any]] = {
 }
 for _kind in (list, tuple, set, frozenset, dict):
     _FUNCTIONS[_kind.__name__] = _collect(_kind)
-for _kind in (str, int, float, bool):
-    _FUNCTIONS[_kind.__name__] = _convert(_kind)
+for _scalar in (str, int, float, bool):
+    _FUNCTIONS[_scalar.__name__] = _convert(_scalar)
 _PURE: dict[str, Callable[..., Any]] = {
     "abs": abs,
     "round": round,

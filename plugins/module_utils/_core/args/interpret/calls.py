@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import ast
+from functools import partial
 from typing import Any
 
 from .frames import Frame, text_of
@@ -95,7 +96,7 @@ class Calls(Statements):
         options = [one for one in function.options or () if one is not MISSING]
         if options and len(options) <= 4:
             return self._either(
-                [lambda one=one: self.call(one, args, kwargs) for one in options], function.needs, ["call"] * len(options)
+                [partial(self.call, one, args, kwargs) for one in options], function.needs, ["call"] * len(options)
             )
         return Unknown(function.needs | needs_of(*args))
 

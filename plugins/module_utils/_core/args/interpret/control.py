@@ -1,9 +1,10 @@
 # GNU General Public License v3.0+ (see https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Loops and exceptions: known items unroll, an unknown number of turns makes what they write unknown, paths that raised are handled."""
+"""Loops and exceptions: known items unroll, an unknown number of turns opens what they write, paths that raised are handled."""
 
 from __future__ import annotations
 
 import ast
+from functools import partial
 from typing import Any
 
 from .expressions import Expressions
@@ -25,7 +26,7 @@ class Control(Expressions):
         items = self.iterate(value)
         if items is None and (several := self._alternatives(value)):
             taint = self._taint(frame)
-            arms = [lambda one=one: self._for_items(node, one, frame, taint) for one in several]
+            arms = [partial(self._for_items, node, one, frame, taint) for one in several]
             return self.fork(
                 arms,
                 needs_of(value, value.items if isinstance(value, List) else None),
@@ -203,7 +204,7 @@ class Control(Expressions):
             value = exits[index].value
             return NORMAL if value is None else self._handle(node, value, frame)
 
-        return self.fork([lambda index=index: arm(index) for index in range(len(exits))], needs, ["try"] * len(exits))
+        return self.fork([partial(arm, index) for index in range(len(exits))], needs, ["try"] * len(exits))
 
     def _handle(self, node: ast.Try, exc: Raised, frame: Frame) -> bool:
         for handler in node.handlers:

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 from .comprehensions import Comprehensions
@@ -117,7 +118,7 @@ class Expressions(Comprehensions):
             values[index] = arms[index]()
             return NORMAL
 
-        self.fork([lambda index=index: run(index) for index in range(len(arms))], needs, guards)
+        self.fork([partial(run, index) for index in range(len(arms))], needs, guards)
         if raw:
             return values
         return join([value for value in values if value is not MISSING], needs)

@@ -57,7 +57,7 @@ class Interpreter(Calls):
         self.knowledge = knowledge
         self.reads: set[str] = set()
         self.frames: list[Any] = []
-        self.in_message: int = 0  # type: ignore[assignment]
+        self.in_message = 0
         self.explicit: dict[str, str] = {}
         self.handling: list[Raised] = []
         self.generators: dict[Any, bool] = {}

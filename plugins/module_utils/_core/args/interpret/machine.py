@@ -1,5 +1,5 @@
 # GNU General Public License v3.0+ (see https://www.gnu.org/licenses/gpl-3.0.txt)
-"""State with a trail: both arms of an undecided condition run on the same state, one after another, and are joined field by field.
+"""State with a trail: both arms of an undecided condition run on the same state in turn, and are joined field by field.
 
 Nothing is copied. Every write is noted with the value before it; an arm is undone by walking back, its outcome kept as the writes
 it made. So a fork costs what its arms write, not what the state holds.
@@ -7,7 +7,7 @@ it made. So a fork costs what its arms write, not what the state holds.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -118,7 +118,7 @@ class Machine:
             else:
                 self.write(obj, key, here[0] if len(here) == 1 else join(here, needs))
 
-    def fork(self, arms: list[Callable[[], bool]], needs: frozenset[str], guards: list[str]) -> bool:
+    def fork(self, arms: Sequence[Callable[[], bool]], needs: frozenset[str], guards: list[str]) -> bool:
         """Run every arm from the state as it is, then continue with the join of those that come through."""
         mark, clock = len(self.trail), Obj.clock
         alive: list[Delta] = []

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 from .operators import contains, equal, lift, plain_enum
@@ -313,7 +314,12 @@ def _declare_all(interpreter: Any, value: Stash, pairs: Any) -> None:
         and several.options
         and all(isinstance(one, (tuple, List)) for one in several.options)
     ):
-        arms = [lambda one=one: _declare_all(interpreter, value, one) is None for one in several.options]
+
+        def arm(one: Any) -> bool:
+            _declare_all(interpreter, value, one)
+            return True
+
+        arms = [partial(arm, one) for one in several.options]
         interpreter.fork(arms, several.needs, ["declarations"] * len(arms))
         return
     if known is None:

@@ -268,18 +268,18 @@ def contains(item: Any, container: Any) -> Any:
         if items is None:
             raise Raised("TypeError", "argument of type 'NoneType' is not iterable", "")
         return Unknown((f"contents of {getattr(items, 'name', type(items).__name__)}",))
-    maybe = None
+    doubt: Unknown | None = None
     for one in items:
-        outcome = equal(item, one)
+        outcome: Any = equal(item, one)
         if outcome is True:
             return True
         if isinstance(outcome, Unknown):
-            maybe = outcome if maybe is None else Unknown(maybe.needs | outcome.needs)
-    if maybe is None:
+            doubt = outcome if doubt is None else Unknown(doubt.needs | outcome.needs)
+    if doubt is None:
         return False
     if isinstance(item, Unknown) and item.options is not None:
         return lift(lambda one: contains(one, container), item)
-    return maybe
+    return doubt
 
 
 def _in_text(item: Any, text: str) -> Any:

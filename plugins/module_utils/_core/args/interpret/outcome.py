@@ -16,6 +16,11 @@ SECRETS = frozenset({"api_key", "admin_api_key", "ssl_keyfile_password", "waterm
 FACTS = ("sm", "platform", "gpu_", "cuda_version", "driver_version", "packages", "model")
 
 
+def is_fact(need: str) -> bool:
+    """Return whether a need is a fact a caller can tell, not something of our own reading."""
+    return need.startswith(FACTS) and not need.startswith(("model of", "model.files"))
+
+
 class Report:
     """The tables of one finished interpretation."""
 
@@ -27,7 +32,7 @@ class Report:
 
     def facts_among(self, needs: Iterable[str]) -> bool:
         """Return whether something a caller could have told would decide it."""
-        return any(one.startswith(FACTS) and not one.startswith(("model of", "model.files")) for one in needs)
+        return any(is_fact(one) for one in needs)
 
     def fields(self) -> list[str]:
         return [name for name in self.requested if not name.startswith("_") and name not in NOISE and name not in SECRETS]

@@ -5,15 +5,16 @@ from __future__ import annotations
 
 import ast
 import sys
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+import time
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from ..flags import UNKNOWN
 from .frames import Frame
 from .interpreter import Interpreter
 from .methods import from_native, to_native
-from .outcome import Report
+from .outcome import Report, is_fact
 from .values import MISSING, Class, Dict, Function, Instance, OutOfBudget, Raised, Record, Unknown
 
 if TYPE_CHECKING:
@@ -24,6 +25,10 @@ if TYPE_CHECKING:
 
 # Frames of ours per frame of the source are about ten; the interpreter stops following calls at MAX_DEPTH.
 RECURSION = 4000
+# Python's own refusals that stand in for a validation in SGLang (a limit compared with a None that was never set).
+VALIDATING = frozenset({"TypeError", "ValueError", "ZeroDivisionError"})
+# One of each kind of NVIDIA card SGLang tells apart (compute capability x 10).
+CAPABILITIES = (80, 89, 90, 100, 110, 120, 121)
 ENTRY_MODULE = "sglang.srt.server_args"
 GRAPHS = "sglang.srt.model_executor.cuda_graph_config"
 # In this order: releases that resolve on demand, releases that resolve while the record is built.
@@ -43,8 +48,13 @@ class Resolution:
     doubts: tuple[Mapping[str, Any], ...] = ()
     steps: int = 0
 
+    @property
+    def telling(self) -> set[str]:
+        """The facts that, told, would settle the refusals that only some paths meet."""
+        return {need for one in self.doubts for need in one["needs"] if is_fact(need)}
 
-def resolve(  # noqa: PLR0917 - the shape other parts call
+
+def resolve(
     tree: SourceTree,
     table: FlagTable,
     parsed: Parsed,
@@ -57,6 +67,34 @@ def resolve(  # noqa: PLR0917 - the shape other parts call
 
     facts, model_config: absent is unknown. env: complete, a variable that is not in it is not set. budget_s [s].
     """
+    end = time.monotonic() + budget_s
+
+    def run(known: Facts) -> Resolution:
+        return _resolve(tree, table, parsed, known, model_config, env, max(0.0, end - time.monotonic()))
+
+    first = run(facts)
+    if first.outcome == "unknown" and facts.sm is None and facts.platform == "cuda" and first.telling == {"sm"}:
+        return _by_card(first, (run(replace(facts, sm=sm)) for sm in CAPABILITIES))
+    return first
+
+
+def _by_card(first: Resolution, cards: Iterable[Resolution]) -> Resolution:
+    """Judge a refusal that seems to hang on the card by the outcome on each kind of card; the settings stay as open."""
+    refused = next((one for one in cards if one.outcome != "ok"), None)
+    if refused is None:
+        return replace(first, outcome="ok", message=None, source=None)
+    return replace(first, message=refused.message, source=refused.source)
+
+
+def _resolve(
+    tree: SourceTree,
+    table: FlagTable,
+    parsed: Parsed,
+    facts: Facts,
+    model_config: Mapping[str, Any] | None,
+    env: Mapping[str, str],
+    budget_s: float,
+) -> Resolution:
     from ..known import knowledge
     from ..known_record import read_fallbacks
 
@@ -67,46 +105,46 @@ def resolve(  # noqa: PLR0917 - the shape other parts call
     interpreter.explicit = dict(parsed.explicit)
     interpreter.fallbacks = read_fallbacks(tree)
     requested = {name: _given(name, value) for name, value in {**table.fields, **parsed.values}.items()}
-    record = _record(interpreter, requested)
-    if record is None:
-        return Resolution("unknown", f"no class {hooks.record_name} in srt/server_args.py of this release")
-    defaults = phase_defaults(interpreter, requested)
-    report = Report(interpreter, record, requested, defaults)
+    report = Report(interpreter, Record(None, dict(requested)), requested, {})
     deep = sys.getrecursionlimit()
     sys.setrecursionlimit(max(deep, RECURSION))
     try:
+        record = _record(interpreter, requested)
+        if record is None:
+            return _open(report, f"no class {hooks.record_name} in srt/server_args.py of this release", "source")
+        report = Report(interpreter, record, requested, phase_defaults(interpreter, requested))
         _run(interpreter, record)
+        return _finished(interpreter, report)
     except Raised as exc:
+        if not exc.stated and exc.kind not in VALIDATING:
+            return _open(report, f"could not follow the source at {exc.source}: {exc.kind} {exc.message}", "source")
         return Resolution("fatal", exc.message or exc.kind, exc.source or None, steps=interpreter.steps)
     except OutOfBudget:
-        return Resolution(
-            "unknown",
-            f"not decided within {budget_s:g} s",
-            None,
-            steps=interpreter.steps,
-            undecided=tuple(report.all_undecided("time")),
-        )
+        return _open(report, f"not decided within {budget_s:g} s", "time")
     except RecursionError:
-        return Resolution(
-            "unknown", "the source nests deeper than can be followed", undecided=tuple(report.all_undecided("recursion"))
-        )
+        return _open(report, "the source nests deeper than can be followed", "recursion")
     except Exception as exc:  # a construct we mishandle must not stop the check: nothing is decided then
-        place = interpreter.here()
-        return Resolution(
-            "unknown", f"could not follow the source at {place}: {exc!r}", place, undecided=tuple(report.all_undecided("source"))
-        )
+        return _open(report, f"could not follow the source at {interpreter.here()}: {exc!r}", "source")
     finally:
         sys.setrecursionlimit(deep)
+
+
+def _open(report: Report, message: str, need: str) -> Resolution:
+    return Resolution("unknown", message, undecided=tuple(report.all_undecided(need)), steps=report.interpreter.steps)
+
+
+def _finished(interpreter: Interpreter, report: Report) -> Resolution:
+    """Read the tables; a refusal on some path only counts where a fact that could be told decides it."""
     effective, changed, undecided = report.tables()
-    doubts = [one for one in interpreter.refusals if report.facts_among(one.needs)]
-    others = tuple(
-        {"message": one.message, "source": one.source, "guard": one.guard, "needs": sorted(one.needs)}
-        for one in interpreter.refusals
+    refusals = interpreter.refusals
+    doubts = tuple(
+        {"message": one.message, "source": one.source, "guard": one.guard, "needs": sorted(one.needs)} for one in refusals
     )
-    if doubts:
-        first = doubts[0]
-        return Resolution("unknown", first.message, first.source, effective, changed, tuple(undecided), others, interpreter.steps)
-    return Resolution("ok", None, None, effective, changed, tuple(undecided), others, interpreter.steps)
+    telling = next((one for one in refusals if report.facts_among(one.needs)), None)
+    if telling is not None:
+        outcome, message, source = "unknown", telling.message or telling.kind, telling.source
+        return Resolution(outcome, message, source, effective, changed, tuple(undecided), doubts, interpreter.steps)
+    return Resolution("ok", None, None, effective, changed, tuple(undecided), doubts, interpreter.steps)
 
 
 def _architecture(model_config: Mapping[str, Any] | None) -> str | None:
@@ -165,7 +203,7 @@ def _reported(interpreter: Interpreter, record: Record) -> None:
             ):
                 frame.line = statement.lineno
                 interpreter.reads = set()
-                value = interpreter.eval(statement.value, frame)  # type: ignore[attr-defined]
+                value = interpreter.eval(statement.value, frame)
                 interpreter.decide(record, target.slice.value, value, interpreter.site(frame, None, value))
     finally:
         interpreter.frames.pop()

@@ -48,7 +48,8 @@ class Statements(Control):
             return NORMAL
         saved, self.reads = self.reads, set()
         try:
-            return method(node, frame)
+            goes_on: bool = method(node, frame)
+            return goes_on
         except Raised as exc:
             if not exc.source:
                 exc.source = f"{frame.module.rel}:{frame.line}"
@@ -234,11 +235,12 @@ class Statements(Control):
         if isinstance(node, ast.Call):
             kind = text_of(node.func).rpartition(".")[2]
             parts = [self.show(self.eval(one, frame)) for one in node.args if not isinstance(one, ast.Starred)]
-            return Raised(kind, parts[0] if len(parts) == 1 else ", ".join(parts), source)
+            return Raised(kind, parts[0] if len(parts) == 1 else ", ".join(parts), source, stated=True)
         value = self.eval(node, frame)
         if isinstance(value, Instance) and isinstance(value.cells.get("_raised_"), Raised):
-            return value.cells["_raised_"]
-        return Raised(text_of(node), "", source)
+            held: Raised = value.cells["_raised_"]
+            return held
+        return Raised(text_of(node), "", source, stated=True)
 
     def _exec_Assert(self, node: ast.Assert, frame: Frame) -> bool:
         outcome = truth(self.eval(node.test, frame))
@@ -251,7 +253,7 @@ class Statements(Control):
                 message = "" if node.msg is None else self.show(self.eval(node.msg, frame))
             finally:
                 self.in_message -= 1
-            raise Raised("AssertionError", message, f"{frame.module.rel}:{node.lineno}")
+            raise Raised("AssertionError", message, f"{frame.module.rel}:{node.lineno}", stated=True)
 
         if outcome is False:
             return fail()

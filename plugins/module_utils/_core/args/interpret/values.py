@@ -56,7 +56,8 @@ class List(Obj):
 
     @property
     def items(self) -> tuple[Any, ...] | Unknown:
-        return self.cells["items"]
+        items: tuple[Any, ...] | Unknown = self.cells["items"]
+        return items
 
 
 class Set(List):
@@ -195,7 +196,7 @@ class Function:
 
     __slots__ = ("closure", "cls", "decorators", "defaults", "kw_defaults", "module", "name", "node")
 
-    def __init__(self, node: ast.FunctionDef | ast.Lambda, module: Module, closure: Any, cls: Class | None) -> None:
+    def __init__(self, node: Any, module: Module, closure: Any, cls: Class | None) -> None:
         self.node = node
         self.module = module
         self.closure = closure
@@ -253,14 +254,17 @@ class Super:
 
 
 class Raised(Exception):
-    """The program under interpretation raised on every path that reached this point."""
+    """The program under interpretation raised on every path that reached this point.
 
-    def __init__(self, kind: str, message: str, source: str, value: Any = None) -> None:
+    ``stated``: by a raise or assert of its own; else it is what Python would do with the values as we see them.
+    """
+
+    def __init__(self, kind: str, message: str, source: str, *, stated: bool = False) -> None:
         super().__init__(kind, message)
         self.kind = kind
         self.message = message
         self.source = source
-        self.value = value
+        self.stated = stated
 
 
 class OutOfBudget(Exception):
@@ -288,7 +292,7 @@ def same(a: Any, b: Any, depth: int = 0) -> bool:
     if isinstance(a, View):
         return a.record is b.record
     if isinstance(a, External):
-        return a.name == b.name
+        return bool(a.name == b.name)
     try:
         return bool(a == b)
     except Exception:

@@ -117,6 +117,7 @@ def test_a_construct_that_cannot_be_followed_is_unknown_not_a_crash(copy):
         copy,
         OVERRIDES,
         '        logger.warning("Pipeline parallelism is incompatible with overlap schedule.")\n',
-        "        match view.pp_size:\n            case 8:\n                pass\n        view = view.__getstate__()[lambda: (yield)]\n",
+        "        match view.pp_size:\n            case 8:\n                pass\n"
+        "        view = view.__getstate__()[lambda: (yield)]\n",
     )
     assert resolve(copy).outcome in ("ok", "unknown", "fatal")

@@ -12,7 +12,8 @@ ROOT = Path(__file__).resolve().parents[7]
 sys.path.insert(0, str(ROOT / "tests" / "oracle"))
 import score as oracle  # noqa: E402
 
-CASES = oracle.load(oracle.FIXTURES / "cases.json")
+# kimi_k25.json was executed after the interpreter was written; nothing in it was tuned to.
+CASES = oracle.load(oracle.FIXTURES / "cases.json") + oracle.load(oracle.FIXTURES / "kimi_k25.json")
 PAIRS = oracle.load(oracle.FIXTURES / "pairs.json")
 VERSIONS = ("0.5.12", "0.5.23")
 
@@ -68,7 +69,7 @@ def test_a_check_stays_within_a_second_of_processor_time(run):
     argv = ["--model-path", "@models/kimi_k25", "--pp-size", "8", "--disable-cuda-graph"]
     run("0.5.23", argv, oracle.facts_of("8xRTXPRO6000"), model)
     start = time.process_time()
-    for facts in (oracle.facts_of("8xRTXPRO6000"), {"platform": "cuda"}, {}):
+    for facts in (oracle.facts_of("8xRTXPRO6000"), {"sm": 120, "platform": "cuda"}, {}):
         run("0.5.23", argv, facts, model)
 
     assert (time.process_time() - start) / 3 < 1.0
