@@ -159,7 +159,7 @@ def main() -> None:
     try:
         if module.check_mode:
             points = ", ".join(str(point.concurrency) for point in GatePlan.from_dict(p["plan"]).points)
-            module.exit_json(changed=False, msg=f"would load {p['base_url']} at concurrency {points} and judge it")
+            module.exit_json(changed=False, message=f"would load {p['base_url']} at concurrency {points} and judge it")
         answer = detached.run_or_follow(p)
     except InferopsError as exc:
         module.fail_json(msg=str(exc), **exc.details)

@@ -59,7 +59,7 @@ def test_check_mode_puts_no_load(tmp_path):
     with serving(pace) as url:
         failed, answer = gate(url, tmp_path / "out", 1, _ansible_check_mode=True)
     assert not failed
-    assert "would load" in answer["msg"]
+    assert "would load" in answer["message"]
     assert pace.seen == []
     assert not (tmp_path / "out").exists()
 
