@@ -36,6 +36,10 @@ if TYPE_CHECKING:
     from .knowledge import Knowledge
 
 _QUOTED = re.compile(r"[\"'](\w+)[\"']")
+# Functions registered as model overrides outside the folder that holds nothing else.
+_REGISTERED = re.compile(
+    r"^@(?:register_model_override\w*|_register_for)\b.*?^def .*?(?=^(?:@|def |class |\w+\s*[:=]|#)|\Z)", re.MULTILINE | re.DOTALL
+)
 _ENUMS = frozenset(
     {"Enum", "IntEnum", "StrEnum", "IntFlag", "Flag", "enum.Enum", "enum.IntEnum", "enum.StrEnum", "enum.IntFlag", "enum.Flag"}
 )
@@ -119,8 +123,9 @@ class Interpreter(Calls):
             words: set[str] = set()
             for rel in tree.glob("srt/arg_groups/"):
                 text = tree.read(rel) or ""
-                if "register_model_override" in text or "_register_for" in text:
-                    words.update(_QUOTED.findall(text))
+                parts = [text] if "/model_overrides/" in rel else _REGISTERED.findall(text)
+                for part in parts:
+                    words.update(_QUOTED.findall(part))
             self.overridable = [name for name in record.cells if name in words and not name.startswith("_")]
         return self.overridable
 
