@@ -95,9 +95,11 @@ class ActionModule(ActionBase):
             out.update(gate=gate, verdict=gate["verdict"], report_folder=gate["folder"])
         if attempt["outcome"] not in DONE:
             out["failed"] = True
-            out["msg"] = "\n".join([out["message"], *(f"  why:   {reason}" for reason in out["reasons"])])
+            causes = [f"{found['message']} [{found['code']}]" for found in (gate or {}).get("diagnosis") or []]
+            lines = [f"  why:   {reason}" for reason in out["reasons"]] + [f"  cause: {cause}" for cause in causes]
             if gate:
-                out["msg"] += f"\n  see:   {gate['folder']}/report.html on the host"
+                lines.append(f"  see:   {gate['folder']}/report.html on the host")
+            out["msg"] = "\n".join([out["message"], *lines])
         return out
 
 
