@@ -40,7 +40,13 @@ def play(python: Path, playbook: str, inventories: Sequence[Path], log: Path, *w
     argv = [str(python.parent / "ansible-playbook"), playbook, *(w for i in inventories for w in ("-i", str(i))), *words]
     shown = " ".join(os.path.relpath(word, REPOSITORY) if word.startswith(str(REPOSITORY)) else word for word in argv[1:])
     print(f"\n$ ansible-playbook {shown}", flush=True)
-    environment = {**os.environ, "PYTHONUNBUFFERED": "1", "ANSIBLE_DISPLAY_SKIPPED_HOSTS": "0", "ANSIBLE_FORCE_COLOR": "1" if sys.stdout.isatty() else "0"}
+    colour = "1" if sys.stdout.isatty() else "0"
+    environment = {
+        **os.environ,
+        "PYTHONUNBUFFERED": "1",
+        "ANSIBLE_DISPLAY_SKIPPED_HOSTS": "0",
+        "ANSIBLE_FORCE_COLOR": colour,
+    }
     log.parent.mkdir(parents=True, exist_ok=True)
     since = time.monotonic()
     last: float | None = None
