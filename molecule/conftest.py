@@ -28,7 +28,7 @@ def view(host) -> View:
 @pytest.fixture(scope="session")
 def kept() -> Path:
     """The folder with the output of the plays."""
-    return Path(os.environ["MOLECULE_EPHEMERAL_DIRECTORY"])
+    return Path(os.environ["STORY_OUT"])
 
 
 @pytest.fixture

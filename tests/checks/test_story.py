@@ -22,4 +22,10 @@ def test_story(run, scenario):
         "PYTHONPATH": "",
         "INFEROPS_REPORTS": "",
     }
-    run("molecule", "test", "-s", scenario, env={**env, "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"})
+    try:
+        run("molecule", "test", "-s", scenario, env={**env, "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"})
+    except pytest.fail.Exception:
+        verified = REPOSITORY / "out" / "molecule" / scenario / "verify.log"
+        if verified.exists():
+            pytest.fail(f"{verified}\n{verified.read_text()[-8000:]}", pytrace=False)
+        raise
