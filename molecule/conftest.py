@@ -12,9 +12,9 @@ import pytest
 ROOT = Path(__file__).resolve().parents[1]
 sys.path[:0] = [str(ROOT / "tests" / "lab"), str(ROOT / "plugins" / "module_utils")]
 
-from inferops_demo.view import INSTANCE, PROBE, View  # noqa: E402
+from inferops_demo.view import INSTANCE, PROBE, PROMOTED_UNIT, View  # noqa: E402
 
-PROMOTED_UNIT = f"sglang-{INSTANCE}.service"
+__all__ = ["PROMOTED_UNIT"]
 
 
 @pytest.fixture
@@ -48,4 +48,5 @@ def journal_on_failure(request, host):
     failed_before = request.session.testsfailed
     yield
     if request.session.testsfailed > failed_before:
-        print(host.run("journalctl -n 60 --no-pager -u 'sglang-*' -u 'inferops-*'").stdout)
+        lines = host.run("journalctl -n 2000 --no-pager -u 'sglang-*' -u 'inferops-*'").stdout.splitlines()
+        print("\n".join([line for line in lines if "Decode batch" not in line and "HTTP/1.1" not in line][-40:]))

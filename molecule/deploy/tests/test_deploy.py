@@ -13,7 +13,7 @@ def test_the_gate_passed_and_its_release_is_promoted(view):
 
 def test_only_the_promoted_unit_is_enabled_and_runs(view):
     assert view.enabled() == [PROMOTED_UNIT]
-    assert view.running() == [PROMOTED_UNIT]
+    assert view.serving() == view.promoted
 
 
 def test_clients_are_served_through_the_front_alone(host, serves):

@@ -13,7 +13,7 @@ def test_the_gate_failed_and_names_causes(view):
 
 
 def test_the_promoted_release_serves_again(view, serves):
-    assert view.running() == [PROMOTED_UNIT]
+    assert view.serving() == view.promoted
     assert view.enabled() == [PROMOTED_UNIT]
     assert serves() == ["kimi-k2.6"]
 

@@ -8,7 +8,8 @@ from conftest import PROMOTED_UNIT
 def test_the_first_release_serves(view, serves, host):
     first = next(event["release"] for event in view.history if event["event"] == "promoted")
     assert view.promoted == first
-    assert view.running() == [PROMOTED_UNIT] == view.enabled()
+    assert view.serving() == view.promoted
+    assert view.enabled() == [PROMOTED_UNIT]
     assert serves() == ["kimi-k2.6"]
     assert json.loads(host.check_output("curl -sf http://127.0.0.1:30000/server_info"))["context_length"] == 131072
 

@@ -11,7 +11,8 @@ def test_deploy_alone_refused_and_named_the_upgrade(kept):
 
 def test_the_new_release_serves(view, serves, host):
     assert view.promoted != view.previous is not None
-    assert view.running() == [PROMOTED_UNIT] == view.enabled()
+    assert view.serving() == view.promoted
+    assert view.enabled() == [PROMOTED_UNIT]
     assert serves() == ["kimi-k2.6"]
     assert json.loads(host.check_output("curl -sf http://127.0.0.1:30000/server_info"))["context_length"] == 65536
 

@@ -11,14 +11,13 @@ from . import client
 from .judge import Judgement, codes, mean_power_w, point_of
 from .play import Played, play
 from .stage import HOST, REPOSITORY, front_port
-from .view import INSTANCE, View, look
+from .view import PROMOTED_UNIT, View, look
 
 ACTS = REPOSITORY / "tests" / "lab" / "acts"
 SITE = REPOSITORY / "inventories" / "demo"
 MODEL = "kimi-k2.6"
 SLOW, FIXED = {1: 24.7, 8: 95.6}, {1: 35.6, 16: 156.4}
 LONGEST_SILENCE_S = 15.0
-UNIT = f"sglang-{INSTANCE}.service"
 
 
 @dataclass
@@ -110,7 +109,7 @@ def fixed(theatre: Theatre, judged: Judgement) -> None:
     judged.expect(
         after.promoted is not None and after.promoted == gate.get("release"), "the gated release is promoted", after.promoted
     )
-    judged.expect(after.enabled() == [UNIT], "its unit is the only one enabled", after.enabled())
+    judged.expect(after.enabled() == [PROMOTED_UNIT], "its unit is the only one enabled", after.enabled())
     check = after.checks.get(after.promoted or "", {})
     blocking = [f["code"] for f in check.get("findings", []) if f["level"] in {"error", "advice"} and not f.get("accepted")]
     judged.expect(
@@ -159,7 +158,7 @@ def badly_tuned(theatre: Theatre, judged: Judgement) -> None:
     judged.expect(watch.changes() == [True, False, True], "the front was open, closed once, and is open again", watch.changes())
     judged.expect(after.promoted == before.promoted is not None, "the promoted release is the one of act 2", after.promoted)
     judged.expect(
-        after.running() == [UNIT] and after.enabled() == [UNIT],
+        after.serving() == after.promoted and after.enabled() == [PROMOTED_UNIT],
         "its unit runs and is the only one enabled",
         (after.running(), after.enabled()),
     )

@@ -9,6 +9,7 @@ from typing import Any
 from inferops_lab import hosts
 
 INSTANCE = "kimi"
+PROMOTED_UNIT = f"sglang-{INSTANCE}.service"
 
 # Runs on the host with its own Python; prints one JSON object.
 PROBE = r"""
@@ -73,6 +74,15 @@ class View:
             for name, unit in self.units.items()
             if name.endswith(".service") and "-front" not in name and unit["ActiveState"] not in {"inactive", "failed"}
         ]
+
+    def serving(self) -> str | None:
+        """Return the release whose process runs, when exactly one does: its own unit's or that of the promoted copy."""
+        names = self.running()
+        if len(names) != 1:
+            return None
+        if names[0] == PROMOTED_UNIT:
+            return str(self.promoted)
+        return names[0].removeprefix(f"sglang-{INSTANCE}-").removesuffix(".service")
 
     def enabled(self) -> list[str]:
         return [name for name, unit in self.units.items() if unit["UnitFileState"] == "enabled" and "-front" not in name]
