@@ -10,6 +10,7 @@ from typing import Any
 
 from ansible.plugins.action import ActionBase
 from ansible.utils.display import Display
+from ansible_collections.inferops.sglang.plugins.module_utils._core.release.told import failure_text
 
 POLL_S = 2.0
 # The host finishes by itself; a controller that hears nothing for this long says so and stops to follow.
@@ -82,6 +83,10 @@ class ActionModule(ActionBase):
                 }
             time.sleep(POLL_S)
 
+    def _instance(self) -> str:
+        args = self._task.args
+        return str((args.get("spec") or {}).get("instance") or args.get("instance"))
+
     def _judge(self, submitted: dict, attempt: dict) -> dict:
         gate = attempt.get("gate")
         out = {
@@ -95,11 +100,7 @@ class ActionModule(ActionBase):
             out.update(gate=gate, verdict=gate["verdict"], report_folder=gate["folder"])
         if attempt["outcome"] not in DONE:
             out["failed"] = True
-            causes = [f"{found['message']} [{found['code']}]" for found in (gate or {}).get("diagnosis") or []]
-            lines = [f"  why:   {reason}" for reason in out["reasons"]] + [f"  cause: {cause}" for cause in causes]
-            if gate:
-                lines.append(f"  see:   {gate['folder']}/report.html on the host")
-            out["msg"] = "\n".join([out["message"], *lines])
+            out["msg"] = failure_text(attempt, instance=self._instance())
         return out
 
 

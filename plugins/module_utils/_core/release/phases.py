@@ -154,6 +154,7 @@ def take_evidence(tx: Transaction) -> None:
     if tx.host.names(folder) or services.show(tx.host, unit).active == "inactive":
         return
     names = evidence.collect(tx.host, unit, tx.spec.base_url, folder, key=tx.key, secrets=tx.progress.secrets)
+    tx.attempt["evidence"] = str(folder)
     tx.progress.say(f"evidence kept in {folder}: {', '.join(names) or 'none'}")
 
 
