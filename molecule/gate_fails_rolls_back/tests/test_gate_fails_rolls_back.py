@@ -24,7 +24,7 @@ def test_both_releases_and_both_gates_are_kept(view):
 
 
 def test_the_attempt_is_over_and_tells_its_end(view):
-    assert view.promoted != view.attempt["release"]
+    assert view.promoted != view.attempt["id"]
     assert [event["event"] for event in view.history].count("promoted") == 1
 
 
