@@ -143,7 +143,7 @@ class Control(Expressions):
 
         def steps() -> Any:
             mine = self.pending[-1]
-            for _ in range(MAX_LOOP):
+            for dummy in range(MAX_LOOP):
                 outcome = truth(self.eval(node.test, frame))
                 if outcome is False:
                     return

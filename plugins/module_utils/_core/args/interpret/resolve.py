@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
+from ...errors import InferopsError
 from ..flags import UNKNOWN
 from .frames import Frame
 from .interpreter import Interpreter
@@ -121,6 +122,8 @@ def _resolve(
         return Resolution("fatal", exc.message or exc.kind, exc.source or None, steps=interpreter.steps)
     except OutOfBudget:
         return _open(report, f"not decided within {budget_s:g} s", "time")
+    except InferopsError:
+        raise  # the source cannot be read at all: a damaged wheel
     except RecursionError:
         return _open(report, "the source nests deeper than can be followed", "recursion")
     except Exception as exc:  # a construct we mishandle must not stop the check: nothing is decided then
@@ -210,7 +213,7 @@ def _reported(interpreter: Interpreter, record: Record) -> None:
 
 
 def phase_defaults(interpreter: Interpreter, requested: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the release's own defaults of the graph phases, overlaid with the explicit per-phase flags."""
+    """Return what is asked of the graph phases: the JSON setting, else the flag of the phase, else the release's own default."""
     module = interpreter.loader.module(GRAPHS)
     maker = interpreter.module_name(module, "default_cuda_graph_config") if module is not None else MISSING
     if not isinstance(maker, Function):
@@ -223,8 +226,14 @@ def phase_defaults(interpreter: Interpreter, requested: Mapping[str, Any]) -> di
             if isinstance(settings, Instance):
                 for key, value in settings.cells.items():
                     asked = requested.get(f"cuda_graph_{key}_{phase}")
-                    out[f"cuda_graph_config.{phase}.{key}"] = value if asked is None else asked
+                    asked = value if asked is None else asked
+                    out[f"cuda_graph_config.{phase}.{key}"] = _inner(requested.get("cuda_graph_config"), phase, key, asked)
     return out
+
+
+def _inner(config: Any, phase: str, key: str, default: Any) -> Any:
+    settings = config.cells.get(phase) if isinstance(config, Dict) else None
+    return settings.cells.get(key, default) if isinstance(settings, Dict) else default
 
 
 __all__ = ["Dict", "Resolution", "phase_defaults", "resolve", "to_native"]

@@ -336,12 +336,12 @@ def join(values: list[Any], needs: frozenset[str]) -> Any:
     first = values[0]
     if all(same(first, other) for other in values[1:]):
         return first
-    if all(type(value) is Instance and value.cls is first.cls for value in values):
+    if all(isinstance(value, Instance) and value.cls is first.cls for value in values):
         keys: dict[str, None] = {}
         for value in values:
             keys |= dict.fromkeys(value.cells)
         return Instance(first.cls, {key: join([value.cells.get(key, MISSING) for value in values], needs) for key in keys})
-    if all(type(value) is Dict for value in values):
+    if all(isinstance(value, Dict) for value in values):
         made = Dict()
         for value in values:
             made.cells |= dict.fromkeys(value.cells)

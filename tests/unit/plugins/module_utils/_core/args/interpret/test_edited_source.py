@@ -1,5 +1,5 @@
 # GNU General Public License v3.0+ (see https://www.gnu.org/licenses/gpl-3.0.txt)
-"""The result follows the source: a moved guard moves the line, another handler changes the outcome (R2)."""
+"""The result follows the source: a moved guard moves the line, another handler changes the outcome."""
 
 from __future__ import annotations
 
