@@ -1,15 +1,17 @@
 # GNU General Public License v3.0+ (see https://www.gnu.org/licenses/gpl-3.0.txt)
 """The command line over the core. Each area registers its own subcommands; this file only dispatches.
 
-Exit status: 0 fine, 1 refused or failed, 2 could not run, 3 inconclusive or unknown outcome.
+Exit status: 0 fine, 1 refused or failed, 2 could not run, 3 inconclusive or unknown outcome, 130 interrupted.
 """
 
 from __future__ import annotations
 
 import argparse
+import contextlib
 import importlib
 import os
 import sys
+import traceback
 
 from .errors import InferopsError
 
@@ -25,11 +27,28 @@ def build_parser() -> argparse.ArgumentParser:
     return parser
 
 
+def _parse(words: list[str]) -> argparse.Namespace:
+    """Parse our own words; those behind the first ``--`` are the server's arguments, whatever they look like.
+
+    argparse alone loses them where a positional of ours stands before an option (``explain TOPIC --source … -- …``).
+    """
+    parser = build_parser()
+    at = words.index("--") if "--" in words else len(words)
+    namespace, strange = parser.parse_known_args(words[:at])
+    if not hasattr(namespace, "argv"):
+        return parser.parse_args(words)
+    if strange or namespace.argv:
+        spare = " ".join([*strange, *namespace.argv])
+        parser.error(f"unrecognized arguments: {spare}" + ("" if words[at:] else "; the server's arguments come after --"))
+    namespace.argv = words[at + 1 :]
+    return namespace
+
+
 def main(argv: list[str] | None = None) -> int:
     """Run one subcommand; each registered one sets ``run``, a function of the namespace that returns the exit status."""
-    namespace = build_parser().parse_args(argv)
     try:
-        return int(namespace.run(namespace))
+        namespace = _parse(list(sys.argv[1:] if argv is None else argv))
+        return _delivered(int(namespace.run(namespace)))
     except InferopsError as exc:
         print(exc, file=sys.stderr)
         return COULD_NOT_RUN
@@ -37,8 +56,34 @@ def main(argv: list[str] | None = None) -> int:
         print("interrupted; partial results are kept", file=sys.stderr)
         return 130
     except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 0
+        _drop_output()
+        return COULD_NOT_RUN
+    except OSError as exc:
+        print(f"could not run: {exc}", file=sys.stderr)
+        with contextlib.suppress(OSError):
+            _drop_output()
+        return COULD_NOT_RUN
+    except Exception:  # a fault of ours must not read as a refusal
+        traceback.print_exc()
+        return COULD_NOT_RUN
+
+
+def _delivered(status: int) -> int:
+    """Return the status once all output is out; a reader that has read enough (``| head``) does not change the verdict."""
+    if sys.stdout is not None:
+        try:
+            sys.stdout.flush()
+        except BrokenPipeError:
+            _drop_output()
+        except OSError as exc:
+            print(f"the output cannot be written: {exc.strerror}", file=sys.stderr)
+            _drop_output()
+            return COULD_NOT_RUN
+    return status
+
+
+def _drop_output() -> None:
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 if __name__ == "__main__":

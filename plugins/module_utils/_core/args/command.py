@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import json
 import sys
 from pathlib import Path
@@ -54,7 +55,7 @@ def _situation(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--model", metavar="CONFIG.json", help="the model's config.json, or the folder that holds it")
     parser.add_argument("--facts", metavar="FACTS.json", help="what is known of the host; absent keys are unknown")
     parser.add_argument("--env", action="append", default=[], metavar="K=V", help="environment of the server")
-    parser.add_argument("argv", nargs="*", metavar="ARGV", help="the server's arguments, after --")
+    parser.add_argument("argv", nargs="*", metavar="-- ARGV", help="the server's arguments, after --")
 
 
 def run_check(space: argparse.Namespace) -> int:
@@ -172,4 +173,7 @@ def _json(value: Any) -> str:
 
 
 def _say(text: str) -> None:
-    sys.stdout.write(text + "\n")
+    """Write to standard output; one that is closed or goes nowhere leaves the verdict to the exit status."""
+    if sys.stdout is not None:
+        with contextlib.suppress(BrokenPipeError):
+            sys.stdout.write(text + "\n")

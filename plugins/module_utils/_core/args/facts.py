@@ -12,6 +12,8 @@ from ..errors import InferopsError
 
 _NUMBERS = {"gpu_count": int, "sm": int, "gpu_memory_mib": int, "gpu_bandwidth_gb_s": float}
 _TEXTS = ("platform", "gpu_name", "cuda_version", "driver_version")
+# 3.0 (Kepler); what is smaller is a compute capability written with its dot, or its major part alone.
+LEAST_SM = 30
 PLATFORMS = ("cuda", "hip", "cpu", "npu", "xpu", "hpu", "mps", "musa")
 
 
@@ -69,6 +71,8 @@ def _read(key: str, value: Any) -> Any:
         number = None
     if number is None or number != float(value) or number < 0:
         raise _wrong(key, value, "a whole number, 0 or more" if kind is int else "a number, 0 or more")
+    if key == "sm" and number < LEAST_SM:
+        raise _wrong(key, value, "the compute capability times ten, such as 120 for 12.0")
     return number
 
 

@@ -102,7 +102,7 @@ def read_accept(raw: Sequence[Mapping[str, Any]]) -> list[dict[str, str]]:
         if extra:
             raise InferopsError(f"{where} has an unknown key: {sorted(extra)[0]}", where=where, do="use code, reason, expires")
         if code not in CODES:
-            near = difflib.get_close_matches(code, CODES, n=1)
+            near = difflib.get_close_matches(code, [one for one, kind in CODES.items() if kind.acceptable], n=1, cutoff=0.8)
             raise InferopsError(
                 f"{code or 'nothing'} is not a code that can be accepted",
                 where=f"{where}.code",
@@ -138,7 +138,10 @@ def accept_findings(found: Iterable[Finding], accept: Sequence[Mapping[str, str]
     for entry in accept:
         hit = [index for index, finding in enumerate(out) if finding.code == entry["code"] and finding.level in BLOCKING]
         if not hit:
-            message = f"{entry['code']} is accepted, but nothing of that code was found"
+            there = any(finding.code == entry["code"] for finding in out)
+            message = f"{entry['code']} is accepted, but " + (
+                "what was found of that code blocks nothing" if there else "nothing of that code was found"
+            )
             out.append(Finding("SGA901", "info", message, do="remove the acceptance", where="accept"))
         elif "expires" in entry and datetime.date.fromisoformat(entry["expires"]) < today:
             message = f"the acceptance of {entry['code']} expired on {entry['expires']}; it lets nothing through any more"

@@ -7,6 +7,7 @@ import ast
 import re
 import warnings
 import zipfile
+import zlib
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -65,7 +66,7 @@ class WheelStore:
         if name not in self.names:
             return None
         try:
-            return self.archive.read(name).decode("utf-8")
+            return self._bytes(name).decode("utf-8")
         except UnicodeDecodeError:
             return None
 
@@ -77,8 +78,19 @@ class WheelStore:
     def metadata(self) -> str | None:
         for name in sorted(self.names):
             if name.startswith(f"{PACKAGE}-") and name.endswith(".dist-info/METADATA"):
-                return self.archive.read(name).decode("utf-8", "replace")
+                return self._bytes(name).decode("utf-8", "replace")
         return None
+
+    def _bytes(self, name: str) -> bytes:
+        try:
+            return self.archive.read(name)
+        except (zipfile.BadZipFile, zlib.error, EOFError, OSError, NotImplementedError) as exc:
+            raise InferopsError(
+                f"{Path(str(self.archive.filename)).name} is damaged",
+                where=f"{self.archive.filename}, {name}",
+                why=str(exc),
+                do="download the wheel again and compare its SHA-256",
+            ) from exc
 
 
 class SourceTree:
@@ -155,8 +167,8 @@ def _open_wheel(path: Path) -> WheelStore:
         raise InferopsError(
             f"{path.name} is not a wheel",
             where=str(path),
-            why="it is not a zip archive",
-            do="give a sglang-*.whl file or a folder",
+            why="it is not a zip archive, or its end is missing",
+            do="give a complete sglang-*.whl file or a folder",
         )
     store = WheelStore(path)
     if store.read(LANDMARK) is None:

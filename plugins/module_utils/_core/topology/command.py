@@ -28,7 +28,7 @@ def register(commands: Any) -> None:
     memory.add_argument("--source", type=Path, metavar="PATH|WHEEL", help="read ARGV by this release's own flag table")
     memory.add_argument("--env", action="append", default=[], metavar="K=V", help=f"such as {PARTITION_ENV}=8,8,8,8,8,7,7,7")
     memory.add_argument("--format", choices=("text", "json"), default="text")
-    memory.add_argument("argv", nargs="*", metavar="ARGV", help="launch arguments after --")
+    memory.add_argument("argv", nargs="*", metavar="-- ARGV", help="launch arguments after --")
     memory.set_defaults(run=run_memory)
 
 

@@ -250,7 +250,7 @@ class Evaluator:
     def iterate(self, value: Any) -> list[Any] | None:
         """Return the items of a container or the members of an enum; None where they are not known."""
         if isinstance(value, ClassRef) and _is_enum(value):
-            return [self.member(value, name) for name, _ in value.members() if not name.startswith("_")]
+            return [self.member(value, name) for name, dummy in value.members() if not name.startswith("_")]
         return list(value) if isinstance(value, _CONTAINERS) else None
 
     def _call(self, node: ast.Call, rel: str, local: dict[str, Any]) -> Any:

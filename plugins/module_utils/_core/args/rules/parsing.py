@@ -14,16 +14,33 @@ from ..suggest import likeliest, suggest
 _AMBIGUOUS = re.compile(r"^ambiguous option: (?P<word>\S+) could match (?P<candidates>.+)$")
 _UNRECOGNIZED = re.compile(r"^unrecognized arguments: (?P<words>.+)$", re.DOTALL)
 _REQUIRED = re.compile(r"^the following arguments are required: (?P<names>.+)$")
+_PROGRAM = re.compile(r"(?:.*/)?(?:python[0-9.]*|sglang|numactl|env)")
 _ARGUMENT = re.compile(r"^argument (?P<names>[^:]+): (?P<what>.+)$", re.DOTALL)
 
 
 def refusal(error: ArgvError, table: FlagTable, argv: Sequence[str]) -> list[Finding]:
     """Return the findings for a command line the release's parser refuses: one, or one per unknown flag."""
+    if argv and _PROGRAM.fullmatch(argv[0]):
+        return [_program(table, argv)]
     if match := _UNRECOGNIZED.match(error.message):
         words = match["words"].split(" ")
         flags = [word for word in words if word.startswith("-")]
         return [_unrecognized(word, table, argv) for word in dict.fromkeys(flags)] or [_unrecognized(words[0], table, argv)]
     return [_refusal(error, table, argv)]
+
+
+def _program(table: FlagTable, argv: Sequence[str]) -> Finding:
+    end = next((index for index, word in enumerate(argv) if word.startswith("--")), len(argv))
+    return Finding(
+        "SGA101",
+        "error",
+        f"the arguments begin with the program: {' '.join(argv[:end])}",
+        flag=argv[0],
+        where="argv[0]",
+        why=f"only what follows the program is an argument of SGLang {table.version}",
+        do="leave out the words before the first flag",
+        position=0,
+    )
 
 
 def _refusal(error: ArgvError, table: FlagTable, argv: Sequence[str]) -> Finding:
@@ -42,7 +59,15 @@ def _refusal(error: ArgvError, table: FlagTable, argv: Sequence[str]) -> Finding
     if match := _ARGUMENT.match(message):
         return _value(match["names"], match["what"], message, table, argv)
     return _finding(
-        "SGA105", f"SGLang {table.version} stops at parsing: {message}", error.flag, argv, source=None, why=None, do=None
+        "SGA105",
+        f"SGLang {table.version} stops at parsing: {message}",
+        error.flag,
+        argv,
+        source=None,
+        why=None,
+        do="correct what the message names"
+        if not message.startswith("Unsupported config option")
+        else "take it out of the file and write it into the arguments",
     )
 
 

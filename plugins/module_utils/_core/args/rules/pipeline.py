@@ -77,7 +77,7 @@ def cards(ctx: Context) -> Iterator[Finding]:
         yield Finding(
             "SGA402",
             "advice",
-            f"{shape} uses {need} of the {have} cards of the host; {have - need} stay idle",
+            f"{shape} uses {need} of the {have} cards of the host; {have - need} {'stays' if have - need == 1 else 'stay'} idle",
             why="their memory and bandwidth are not used, and the others must hold more layers each",
             do=f"choose sizes whose product is {have}, or accept SGA402 with the reason the cards are left free",
             **common,

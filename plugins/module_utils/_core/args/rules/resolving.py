@@ -56,7 +56,8 @@ def overrides(ctx: Context) -> Iterator[Finding]:
             flag=spelled,
             where=ctx.place(spelled),
             why=f"condition: {guard}" if guard and because else None,
-            do=f"write {shown(change['to'])} or remove {spelled}" if explicit else None,
+            # A value that led to its own replacement says something else as well: neither word of this advice would be safe.
+            do=f"write {shown(change['to'])} or remove {spelled}" if explicit and spelled not in because else None,
             source=change.get("source"),
             position=ctx.position(spelled),
         )

@@ -129,6 +129,14 @@ def test_an_accepted_finding_lets_pass_and_is_kept(run, version):
     assert report.as_dict()["findings"][0]["accepted"] is not None
 
 
+def test_an_acceptance_of_what_blocks_nothing_says_so(run):
+    report = run("0.5.23", GOOD, accept=[{"code": "SGA210", "reason": "x"}])
+    assert "SGA210" in codes(report, "override")
+    assert "blocks nothing" in one(report, "SGA901").message
+    report = run("0.5.23", GOOD, accept=[{"code": "SGA302", "reason": "x"}])
+    assert "nothing of that code was found" in one(report, "SGA901").message
+
+
 def test_an_expired_acceptance_blocks_again(run):
     accept = [
         {"code": "SGA301", "reason": "x", "expires": "2026-11-30"},
@@ -188,6 +196,7 @@ def test_r101_the_short_pipeline_flag_is_ambiguous_and_tp_is_not(run, version):
         (["--tp-size", "two"], "SGA103", "--tp-size"),
         (["--pp-size"], "SGA104", "--pp-size"),
         (["stray"], "SGA101", "stray"),
+        (["--pp-size", "8", "--config", "engine.txt"], "SGA105", "--config"),
         (["--nsa-prefill-backend", "fa3"], "SGA101", "--nsa-prefill-backend"),
     ],
 )
@@ -196,6 +205,14 @@ def test_what_the_parser_refuses(run, words, code, flag):
     finding = one(report, code)
     assert (finding.level, finding.flag, report.outcome) == ("error", flag, "parse_error")
     assert finding.do
+
+
+@pytest.mark.parametrize("program", [["python3", "-m", "sglang.launch_server"], ["/opt/venv/bin/sglang", "serve"]])
+def test_a_pasted_program_is_named_and_nothing_else_is_blamed(run, program):
+    report = run("0.5.23", [*program, *GOOD])
+    assert codes(report) == ["SGA101"]
+    assert " ".join(program) in report.findings[0].message
+    assert "before the first flag" in report.findings[0].do
 
 
 def test_a_missing_model_path_is_named(run):
@@ -268,6 +285,20 @@ def test_overrides_name_place_and_flag(run):
     finding = next(f for f in report.findings if f.code == "SGA210" and "disable_overlap_schedule" in f.message)
     assert "--pp-size" in finding.message
     assert ".py:" in finding.source
+
+
+def test_a_value_that_led_to_its_own_replacement_is_not_to_be_removed(run):
+    # dp_size becomes attn_dp_size: without the flag there would be no attention replicas at all.
+    report = run("0.5.23", ["--model-path", "m", "--tp-size", "8", "--enable-dp-attention", "--dp-size", "8"])
+    finding = next(f for f in report.findings if f.code == "SGA210" and f.flag == "--dp-size")
+    assert finding.do is None
+
+
+def test_a_setting_given_as_json_is_asked_for_not_changed(run):
+    config = '{"decode": {"backend": "full", "max_bs": 7}, "prefill": {"backend": "disabled"}}'
+    report = run("0.5.23", [*GOOD, "--cuda-graph-config", config, "--cuda-graph-max-bs-decode", "9"])
+    assert report.effective["cuda_graph_config.decode.max_bs"] == 7
+    assert not {"cuda_graph_config.decode.max_bs", "cuda_graph_config.prefill.backend"} & set(report.changed)
 
 
 def test_the_report_is_json_and_keeps_secrets_out(run):
