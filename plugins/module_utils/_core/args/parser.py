@@ -60,7 +60,7 @@ class _Parser(argparse.ArgumentParser):
         found: list[Any] = super()._get_option_tuples(option_string)
         if len(found) != 1:
             return found
-        action, *rest = found[0]
+        action, dummy, *rest = found[0]
         return [(action, option_string.partition("=")[0], *rest)]
 
     def print_help(self, file: Any = None) -> None:

@@ -19,7 +19,7 @@ def refused(ctx: Context) -> Iterator[Finding]:
             "SGA201",
             "error",
             f"SGLang {ctx.table.version} refuses this command line: {res.message}",
-            why="it stops while resolving its arguments, before the model is loaded",
+            why=f"it stops while resolving its arguments, before the model is loaded{_condition(ctx, res.source)}",
             do="change what the message names",
             source=res.source,
         )
@@ -34,6 +34,14 @@ def refused(ctx: Context) -> Iterator[Finding]:
             do="give the facts of the host and the model's config.json",
             source=res.source,
         )
+
+
+def _condition(ctx: Context, source: str | None) -> str:
+    """Return the line itself where it says more than the message: a bare assert, or a comparison that failed by accident."""
+    rel, _, number = (source or "").rpartition(":")
+    lines = (ctx.tree.read(rel) or "").splitlines() if rel else []
+    line = lines[int(number) - 1].strip() if number.isdigit() and int(number) <= len(lines) else ""
+    return f"; the line is: {line}" if line and not line.startswith("raise") and not line.endswith("(") else ""
 
 
 def overrides(ctx: Context) -> Iterator[Finding]:

@@ -294,6 +294,11 @@ def test_a_value_that_led_to_its_own_replacement_is_not_to_be_removed(run):
     assert finding.do is None
 
 
+def test_a_refusal_without_words_shows_its_condition(run):
+    report = run("0.5.23", ["--model-path", "m", "--tp-size", "8", "--attn-dp-size", "3"])
+    assert "assert cfg.tp_size % cfg.attn_dp_size == 0" in one(report, "SGA201").why
+
+
 def test_a_setting_given_as_json_is_asked_for_not_changed(run):
     config = '{"decode": {"backend": "full", "max_bs": 7}, "prefill": {"backend": "disabled"}}'
     report = run("0.5.23", [*GOOD, "--cuda-graph-config", config, "--cuda-graph-max-bs-decode", "9"])

@@ -13,7 +13,18 @@ def test_absent_and_null_are_unknown():
 
 
 @pytest.mark.parametrize(
-    "raw", [{"gpus": 8}, {"gpu_cout": 8}, {"sm": "12.0"}, {"sm": 12.0}, {"sm": 12}, {"sm": True}, {"gpu_count": -1}, {"platform": "gpu"}, {"packages": []}]
+    "raw",
+    [
+        {"gpus": 8},
+        {"gpu_cout": 8},
+        {"sm": "12.0"},
+        {"sm": 12.0},
+        {"sm": 12},
+        {"sm": True},
+        {"gpu_count": -1},
+        {"platform": "gpu"},
+        {"packages": []},
+    ],
 )
 def test_what_is_not_a_fact_is_refused(raw):
     with pytest.raises(InferopsError) as caught:
