@@ -12,6 +12,7 @@ from ..units import human_seconds
 from . import admission, forecast, proof, services, unit_texts
 from .gate_edge import check_gate
 from .host import Host
+from .ports import split_listen
 from .spec import ReleaseSpec
 from .store import Store
 
@@ -59,6 +60,7 @@ def decide(host: Host, store: Store, spec: ReleaseSpec, *, replace: bool, window
     """Return what to do for state present."""
     unit_texts.check_exec(spec)
     check_gate(spec.plan, spec.gate_context)
+    _check_ports(host, spec)
     promoted = store.pointer("promoted")
     history = store.history()
     if promoted is None:
@@ -105,7 +107,7 @@ def _same(host: Host, store: Store, spec: ReleaseSpec) -> Decision:
         return Decision(
             "start", f"release {spec.id} is promoted but does not run; it is started{then}", spec, spec.id, regate, figures
         )
-    key, _ = store.secrets(spec)
+    key, dummy = store.secrets(spec)
     seen = proof.prove(
         host.http,
         spec.base_url,
@@ -141,6 +143,22 @@ def front_changed(store: Store, spec: ReleaseSpec) -> bool:
 
 def _figures(store: Store, spec: ReleaseSpec, back: ReleaseSpec) -> dict[str, Any]:
     return forecast.forecast(spec, back, store.history(), gated=True)
+
+
+def _check_ports(host: Host, spec: ReleaseSpec) -> None:
+    """Refuse addresses that something else holds, while all can still be left as it is."""
+    wanted = [("127.0.0.1", spec.port, "sglang_service_port")]
+    if spec.front["kind"] != "none" and not admission.is_open(host, spec):
+        wanted.append((*split_listen(spec.front["listen"]), "sglang_release_front_listen"))
+    for address, port, variable in wanted:
+        holder = host.listener(address, port)
+        if holder is not None and not holder.belongs_to(spec.instance):
+            raise InferopsError(
+                f"port {port} is taken by {holder}",
+                where=f"{variable}, {holder.address}:{port} on the host",
+                why="the server would notice it only after it has loaded the model; nothing was changed",
+                do=f"stop that process, or set {variable} to a free one",
+            )
 
 
 def _check_window(figures: Mapping[str, Any], window_s: float) -> None:

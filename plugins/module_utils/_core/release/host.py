@@ -9,6 +9,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
+from .ports import Listener
+
 
 @dataclass(frozen=True)
 class Ran:
@@ -62,6 +64,9 @@ class Host(Protocol):
         """Hold a lock while inside, or raise LockHeldError; a dead holder holds nothing."""
 
     def http(self, url: str, *, key: str | None, body: Mapping[str, Any] | None, timeout_s: float) -> Answer: ...
+
+    def listener(self, address: str, port: int) -> Listener | None:
+        """Return who listens there already, or would be in the way."""
 
     def gate(
         self,

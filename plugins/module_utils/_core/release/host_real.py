@@ -17,6 +17,7 @@ from typing import Any
 
 from ..errors import InferopsError
 from .host import Answer, LockHeldError, Ran
+from .ports import Listener, find_listener
 
 ANSWER_LIMIT_BYTES = 16 << 20
 # Loopback only: a proxy from the environment must not see these requests.
@@ -131,6 +132,9 @@ class RealHost:
             return Answer(None, str(getattr(exc, "reason", None) or exc or type(exc).__name__))
         except Exception as exc:  # http.client raises its own family for half answers
             return Answer(None, f"{type(exc).__name__}: {exc}")
+
+    def listener(self, address: str, port: int) -> Listener | None:
+        return find_listener(address, port)
 
     def gate(
         self,

@@ -25,6 +25,9 @@ def start_unit(tx: Transaction, unit: str, spec: ReleaseSpec, *, restarts_allowe
     deadline = begun + spec.timeouts["start_s"]
     if services.show(host, unit).is_up:
         return
+    holder = host.listener("127.0.0.1", spec.port)
+    if holder is not None and not holder.belongs_to(spec.instance):
+        raise PhaseError(f"{unit} is not started: port {spec.port} is taken by {holder}")
     host.systemctl("daemon-reload")
     host.systemctl("reset-failed", unit)
     answer = host.systemctl("start", "--no-block", unit)
@@ -40,7 +43,8 @@ def start_unit(tx: Transaction, unit: str, spec: ReleaseSpec, *, restarts_allowe
         idle = idle + 1 if state.active == "inactive" else 0
         if state.active == "failed" or idle > 5:
             raise PhaseError(f"{unit} failed while starting: {state.why_down()}")
-        if state.restarts > restarts_allowed:
+        # Waiting to be started again: systemd still knows why it ended, a second later it does not.
+        if state.restarts > restarts_allowed or (state.sub == "auto-restart" and state.restarts == restarts_allowed):
             raise PhaseError(f"{unit} crashed while starting: {state.why_down()}")
         if now >= deadline:
             raise PhaseError(f"{unit} is not ready after {human_seconds(now - begun)}: {state.text or state.sub}")
@@ -72,6 +76,16 @@ def stop_release(tx: Transaction, spec: ReleaseSpec) -> None:
             tx.progress.say(f"stopping {unit}")
         if not services.stop(tx.host, unit, spec.timeouts["stop_s"]):
             raise PhaseError(f"{unit} does not stop, not even by SIGKILL")
+
+
+def stop_others(tx: Transaction) -> None:
+    """Stop what else of this instance runs, such as a candidate that was held: one set of GPUs, one port."""
+    for release in tx.host.names(tx.store.folder / "releases"):
+        unit = unit_texts.run_unit(tx.spec.instance, release)
+        if release != tx.spec.id and services.show(tx.host, unit).active not in ("inactive", "failed"):
+            tx.progress.say(f"stopping {unit}, which was left running")
+            if not services.stop(tx.host, unit, tx.spec.timeouts["stop_s"]):
+                raise PhaseError(f"{unit} does not stop, not even by SIGKILL")
 
 
 def prove_release(tx: Transaction, spec: ReleaseSpec) -> None:

@@ -24,6 +24,7 @@ from ..units import human_seconds
 from . import proof
 from .host import Answer
 from .host_real import RealHost
+from .last_words import LastWords
 from .notify import Notifier
 from .process_tree import Work, work_of
 from .redact import read_secrets, scrub, secret_values
@@ -94,7 +95,7 @@ class Wrapper:
         )
         self.base_url = f"http://127.0.0.1:{options.port}"
         self.stopping = False
-        self.last_line = ""
+        self.said = LastWords()
         self.http = RealHost().http
         self.life = Life(time.monotonic())
         self.process: subprocess.Popen[bytes]
@@ -126,6 +127,8 @@ class Wrapper:
         pump.join(5)
         if self.stopping and code in (0, -signal.SIGTERM, -signal.SIGINT):
             return 0
+        # Otherwise the status line would go on telling how ready it was.
+        self.notifier.status(f"the engine ended ({how(code)}): {self.said.cause}")
         return 128 - code if code < 0 else code
 
     def _wait_until_ready(self) -> tuple[int, str] | None:
@@ -163,7 +166,7 @@ class Wrapper:
                     return EXIT_SILENT, silent
             else:
                 trouble = found
-            self.notifier.status(f"{human_seconds(now - begun)}: {self.last_line or 'loading'}")
+            self.notifier.status(f"{human_seconds(now - begun)}: {self.said.line or 'loading'}")
             time.sleep(POLL_S)
         self.process.wait()
         return None
@@ -183,9 +186,8 @@ class Wrapper:
 
     def _ended_early(self, code: int) -> tuple[int, str]:
         if code == ARGPARSE_REFUSAL:
-            return EXIT_REFUSED, f"the engine refuses its arguments: {self.last_line}"
-        how = f"signal {-code}" if code < 0 else f"exit status {code}"
-        return (128 - code if code < 0 else code or 1), f"the engine ended before it was ready ({how}): {self.last_line}"
+            return EXIT_REFUSED, f"the engine refuses its arguments: {self.said.cause}"
+        return (128 - code if code < 0 else code or 1), f"the engine ended before it was ready ({how(code)}): {self.said.cause}"
 
     def _forward(self, number: int, _frame: FrameType | None) -> None:
         self.stopping = True
@@ -210,9 +212,12 @@ class Wrapper:
         for raw in stream:
             line = scrub(raw.decode(errors="replace").rstrip("\r\n"), self.secrets)
             self.life.lines += 1
-            if line.strip():
-                self.last_line = line.strip()[-200:]
+            self.said.hear(line)
             print(line, flush=True)
+
+
+def how(code: int) -> str:
+    return f"signal {-code}" if code < 0 else f"exit status {code}"
 
 
 def word_after(words: list[str], flag: str) -> str | None:

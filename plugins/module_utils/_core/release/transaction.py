@@ -70,6 +70,7 @@ class Transaction:
         self._phase("stop", "stop_s")
         if self.back:
             phases.stop_release(self, self.back)
+        phases.stop_others(self)
         self._phase("start", "start_s")
         phases.start_unit(self, unit_texts.run_unit(self.spec.instance, self.spec.id), self.spec)
         self._phase("proof", "proof_s")
@@ -130,6 +131,7 @@ class Transaction:
         return str(found) if found and found != self.spec.id else None
 
     def _start_again(self) -> str:
+        phases.stop_others(self)
         self._phase("start", "start_s")
         phases.ensure_up(self, self.spec)
         if self.attempt["gate_wanted"]:

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from ansible_collections.inferops.sglang.plugins.module_utils._core.release.host import Answer, LockHeldError, Ran
+from ansible_collections.inferops.sglang.plugins.module_utils._core.release.ports import Listener
 from ansible_collections.inferops.sglang.plugins.module_utils._core.release.systemd import setting, split
 
 INSTANCE = "kimi"
@@ -41,6 +42,7 @@ class SimulatedHost:
         self.crash_after = False
         self.locked_by: str | None = None
         self.load_s = 30.0
+        self.foreign: dict[int, Listener] = {}
         self.front_opened_by_gate = False
 
     # edges that only look
@@ -108,6 +110,9 @@ class SimulatedHost:
                 getattr(self, "do_" + verb.replace("-", "_"))(unit)
         return Ran(0, "")
 
+    def listener(self, address: str, port: int) -> Listener | None:
+        return self.foreign.get(port)
+
     # systemd
     def do_start(self, unit: str) -> None:
         if self.state(unit) in ("active", "activating"):
@@ -146,7 +151,11 @@ class SimulatedHost:
     def state(self, unit: str) -> str:
         if self.active.get(unit) == "activating" and self.clock - self.started[unit] >= self.load_s:
             self.active[unit] = (
-                "failed" if self.fault(unit) == "crash" else "activating" if self.fault(unit) == "hang" else "active"
+                "failed"
+                if self.fault(unit) == "crash"
+                else "activating"
+                if self.fault(unit) in ("hang", "restarting")
+                else "active"
             )
         return self.active.get(unit, "inactive")
 
@@ -156,6 +165,14 @@ class SimulatedHost:
 
     def shown(self, unit: str) -> str:
         state = self.state(unit)
+        if state == "activating" and self.fault(unit) == "restarting":
+            # Dies after load_s and is started again ten seconds later: until then systemd tells why, afterwards it does not.
+            age = self.clock - self.started[unit]
+            if self.load_s <= age:
+                waits = age < self.load_s + 10
+                status, text, sub = (137, "the engine ended: out of memory", "auto-restart") if waits else (0, "", "start")
+                shown = f"ActiveState=activating\nSubState={sub}\nResult={'exit-code' if waits else 'success'}\n"
+                return f"{shown}ExecMainStatus={status}\nMainPID=0\nNRestarts={0 if waits else 1}\nStatusText={text}\n"
         pid = self.pids.get(unit, 0) if state in ("active", "activating") else 0
         code = 1 if state == "failed" else 0
         shown = f"ActiveState={state}\nSubState=x\nResult=exit-code\nExecMainStatus={code}\n"

@@ -14,12 +14,14 @@ import pytest
 from ansible_collections.inferops.sglang.plugins.module_utils import _core
 
 ENGINE = """
-import http.server, json, signal, sys, time
+import http.server, json, os, signal, sys, threading, time
 port, mode = int(sys.argv[1]), sys.argv[2]
 print("ServerArgs(api_key='sk-child-1')", flush=True)
 if mode == "refuse":
     print("error: unrecognized arguments: --x", file=sys.stderr); sys.exit(2)
 if mode == "crash":
+    print("RuntimeError: Not enough memory.", flush=True)
+    print("Received sigquit from a child process. It usually means the child failed.", flush=True)
     sys.exit(7)
 class H(http.server.BaseHTTPRequestHandler):
     def do_GET(self):
@@ -29,6 +31,8 @@ class H(http.server.BaseHTTPRequestHandler):
     def do_POST(self):
         if mode == "silent":
             time.sleep(60)
+        if mode == "dies later":
+            threading.Timer(1, lambda: (print("CUDA error: device lost", flush=True), os._exit(9))).start()
         self.answer({"choices": [{"message": {"content": "one"}}], "usage": {"completion_tokens": 1}})
     def answer(self, data):
         body = json.dumps(data).encode()
@@ -137,3 +141,19 @@ def test_a_port_that_answers_is_not_ready(start, mode, code):
     assert unit.listen(None)
     assert unit.end()[0] == code
     assert "READY=1" not in unit.heard
+
+
+def test_the_status_names_the_error_and_not_what_followed_from_it(start):
+    unit = start("crash")
+    assert unit.listen(None)
+    unit.end()
+    assert any("exit status 7" in line and "Not enough memory" in line for line in unit.heard if line.startswith("STATUS="))
+
+
+def test_a_server_that_dies_later_does_not_go_on_telling_that_it_generates(start):
+    unit = start("dies later")
+    assert unit.listen("READY=1")
+    assert unit.listen(None)
+    assert unit.end()[0] == 9
+    last = [line for line in unit.heard if line.startswith("STATUS=")][-1]
+    assert "the engine ended (exit status 9)" in last and "device lost" in last

@@ -6,6 +6,7 @@ import json
 
 import pytest
 from ansible_collections.inferops.sglang.plugins.module_utils._core.errors import InferopsError
+from ansible_collections.inferops.sglang.plugins.module_utils._core.release.ports import Listener
 from ansible_collections.inferops.sglang.plugins.module_utils._core.release.spec import ReleaseSpec
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -272,3 +273,49 @@ def test_killed_after_any_step_it_ends_in_one_of_the_known_states(step, after, r
             text for name, text in host.files.items() if NEW_ID in name and name.endswith("progress.jsonl")
         ).splitlines()
     )
+
+
+def test_a_held_candidate_gives_way_to_another_release():
+    host, store = new_host()
+    host.verdicts = ["inconclusive", "inconclusive"]
+    assert deploy(host, store, OLD, on_inconclusive="hold") == "held"
+    assert deploy(host, store, NEW) == "promoted"
+    assert serves(host, NEW_ID)
+
+
+def test_a_held_candidate_gives_way_to_the_promoted_release():
+    host, store = new_host()
+    deploy(host, store, OLD)
+    host.verdicts = ["inconclusive", "inconclusive"]
+    assert deploy(host, store, NEW, replace=True, on_inconclusive="hold") == "held"
+    host.foreign = {30000: Listener("127.0.0.1", 9, "python", f"sglang-{INSTANCE}-{NEW_ID}.service")}
+    assert deploy(host, store, OLD) == "serving"
+    assert serves(host, OLD_ID)
+
+
+@pytest.mark.parametrize(("port", "variable"), [(30000, "sglang_service_port"), (8000, "sglang_release_front_listen")])
+def test_a_port_that_is_taken_is_refused_with_the_holder_before_anything_is_touched(port, variable):
+    host, store = new_host()
+    host.foreign = {port: Listener("127.0.0.1", 77, "nginx", "nginx.service")}
+    with pytest.raises(InferopsError) as caught:
+        ask(host, store, OLD)
+    assert f"port {port} is taken by nginx, pid 77, nginx.service" in str(caught.value)
+    assert variable in str(caught.value)
+    assert store.attempt() is None
+
+
+def test_a_port_taken_while_nothing_listened_stops_the_start_at_once():
+    host, store = new_host()
+    ask(host, store, OLD)
+    host.foreign = {30000: Listener("127.0.0.1", 77, "nginx")}
+    before = host.now()
+    assert run_attempt(host, store) == "stopped"
+    assert "port 30000 is taken by nginx, pid 77" in store.attempt()["reasons"][0]
+    assert host.now() - before < host.load_s
+
+
+def test_a_crashed_candidate_is_told_by_its_own_words_not_by_its_next_start():
+    host, store = new_host()
+    host.broken = {"--pp-async-batch-depth 8": "restarting"}
+    assert deploy(host, store, OLD) == "stopped"
+    assert "exit status 137 (the engine ended: out of memory)" in store.attempt()["reasons"][0]
