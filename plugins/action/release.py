@@ -61,7 +61,7 @@ class ActionModule(ActionBase):
             )
             answer = self._low_level_execute_command(command)
             # ssh asks for a terminal, which turns line ends into CR LF; offsets count the file's own bytes.
-            head, _, tail = answer.get("stdout", "").replace("\r\n", "\n").partition(f"{MARK}\n")
+            head, dummy, tail = answer.get("stdout", "").replace("\r\n", "\n").partition(f"{MARK}\n")
             whole = tail[: tail.rfind("\n") + 1]
             offset += len(whole.encode())
             for line in whole.splitlines():

@@ -55,7 +55,7 @@ class ActionModule(ActionBase):
                 display.warning(f"gate  lost the connection ({exc}); trying again")
                 time.sleep(POLL_S)
                 continue
-            body, _, state = text.rpartition("\n#")
+            body, dummy, state = text.rpartition("\n#")
             whole = body[: body.rfind("\n") + 1]
             offset += len(whole.encode())
             for line in whole.splitlines():

@@ -47,11 +47,11 @@ from ansible_collections.inferops.sglang.plugins import module_utils
 MAIN = b"""import sys
 
 if sys.version_info < (3, 11):
-    sys.exit("inferops needs Python 3.11 or newer, this is " + sys.version.split()[0])
+    raise SystemExit("inferops needs Python 3.11 or newer, this is " + sys.version.split()[0])
 
 from _core.cli import main
 
-sys.exit(main())
+raise SystemExit(main())
 """
 LONG_AGO = (1980, 1, 1, 0, 0, 0)
 

@@ -3,14 +3,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from pathlib import Path
-
-from ansible.errors import AnsibleError
-from ansible.plugins.lookup import LookupBase
-from ansible_collections.inferops.sglang.plugins.module_utils._core.errors import InferopsError
-from ansible_collections.inferops.sglang.plugins.module_utils._core.profile import nearest, validate_profile
-
 DOCUMENTATION = r"""
 name: profile
 author: [Inferops (@inferops)]
@@ -48,6 +40,14 @@ _raw:
   type: list
   elements: dict
 """
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+from ansible.errors import AnsibleError
+from ansible.plugins.lookup import LookupBase
+from ansible_collections.inferops.sglang.plugins.module_utils._core.errors import InferopsError
+from ansible_collections.inferops.sglang.plugins.module_utils._core.profile import nearest, validate_profile
 
 SHIPPED = Path(__file__).resolve().parents[2] / "roles" / "sglang_service" / "files" / "profiles"
 SUFFIXES = (".yml", ".yaml")

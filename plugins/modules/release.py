@@ -21,7 +21,7 @@ description:
   - >-
     The role does not write any unit itself. This module writes, below O(unit_dir), C(sglang-INSTANCE-ID.service) (the text in
     O(spec.unit) with C(@RELEASE@) filled in, without its C([Install]) section, with C(Conflicts=sglang-INSTANCE.service);
-    never enabled), C(inferops-release@INSTANCE.service), and for O(spec.front.kind=socket_proxy) the units
+    never enabled), C(inferops-release@INSTANCE.service), and for O(spec.front) of the kind V(socket_proxy) the units
     C(sglang-INSTANCE-front.socket) and C(sglang-INSTANCE-front.service). The transaction writes and enables
     C(sglang-INSTANCE.service), the unmodified text, on promotion only. After a promotion the process that passed the gate
     goes on running in the unit with the id; from the next boot on it runs in the unit without.

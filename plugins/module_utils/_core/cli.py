@@ -87,4 +87,4 @@ def _drop_output() -> None:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    raise SystemExit(main())

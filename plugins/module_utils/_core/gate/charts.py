@@ -48,7 +48,7 @@ def nice_ceiling(value: float) -> float:
 
 def throughput(bars: Sequence[Bar]) -> str:
     """Measured tok/s by concurrency as bars, the bound behind them, limits as lines, and the figures below each bar."""
-    heights = [value for bar in bars for value in (bar.value, bar.high, bar.bound, bar.limit) if value is not None]
+    heights = [value for each in bars for value in (each.value, each.high, each.bound, each.limit) if value is not None]
     if not heights:
         return ""
     left, top, plot, width = 56, 8, 150, 420
@@ -60,33 +60,34 @@ def throughput(bars: Sequence[Bar]) -> str:
         return top + plot * (1 - value / ceiling)
 
     parts = [_grid(left, width - 6, ceiling, y, 4)]
-    for position, bar in enumerate(bars):
+    for position, column in enumerate(bars):
         middle = left + slot * (position + 0.5)
         x = middle - wide / 2
-        if bar.bound is not None:
+        if column.bound is not None:
             parts.append(
-                f'<rect class="bound" x="{x:.1f}" y="{y(bar.bound):.1f}" width="{wide:.1f}" '
-                f'height="{y(0) - y(bar.bound):.1f}" rx="3"/>'
+                f'<rect class="bound" x="{x:.1f}" y="{y(column.bound):.1f}" width="{wide:.1f}" '
+                f'height="{y(0) - y(column.bound):.1f}" rx="3"/>'
             )
-        if bar.value is not None:
-            height = max(1.0, y(0) - y(bar.value))
+        if column.value is not None:
+            height = max(1.0, y(0) - y(column.value))
             parts.append(
-                f'<rect class="measured {escape(bar.verdict or "observed")}" x="{x + wide * 0.14:.1f}" y="{y(0) - height:.1f}" '
+                f'<rect class="measured {escape(column.verdict or "observed")}" x="{x + wide * 0.14:.1f}" '
+                f'y="{y(0) - height:.1f}" '
                 f'width="{wide * 0.72:.1f}" height="{height:.1f}" rx="2"/>'
             )
-        if bar.low is not None and bar.high is not None and y(bar.low) - y(bar.high) > 2:
+        if column.low is not None and column.high is not None and y(column.low) - y(column.high) > 2:
             parts.append(
-                f'<path class="whisker" d="M{middle - 5:.1f} {y(bar.high):.1f}h10'
-                f'M{middle:.1f} {y(bar.high):.1f}V{y(bar.low):.1f}m-5 0h10"/>'
+                f'<path class="whisker" d="M{middle - 5:.1f} {y(column.high):.1f}h10'
+                f'M{middle:.1f} {y(column.high):.1f}V{y(column.low):.1f}m-5 0h10"/>'
             )
-        if bar.limit is not None:
-            parts.append(f'<path class="limit" d="M{x - 5:.1f} {y(bar.limit):.1f}h{wide + 10:.1f}"/>')
+        if column.limit is not None:
+            parts.append(f'<path class="limit" d="M{x - 5:.1f} {y(column.limit):.1f}h{wide + 10:.1f}"/>')
         below = top + plot
         rows = (
-            ("tick strong", bar.label, 18),
-            ("tick value", figure(bar.value, 1), 38),
-            ("tick", figure(bar.limit, 1), 56),
-            ("tick", figure(bar.bound, 0), 74),
+            ("tick strong", column.label, 18),
+            ("tick value", figure(column.value, 1), 38),
+            ("tick", figure(column.limit, 1), 56),
+            ("tick", figure(column.bound, 0), 74),
         )
         parts += [
             f'<text class="{style}" x="{middle:.1f}" y="{below + down}" text-anchor="middle">{escape(text)}</text>'

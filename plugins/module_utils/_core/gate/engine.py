@@ -79,7 +79,7 @@ def graph_passes(before: Mapping[str, list[Series]], after: Mapping[str, list[Se
     start = {_key(labels): value for labels, value in before.get(name, [])}
     ranks: dict[tuple[tuple[str, str], ...], dict[str, dict[str, int]]] = {}
     for labels, value in after[name]:
-        phase, _, kind = labels.get("mode", "").partition("_")
+        phase, dummy, kind = labels.get("mode", "").partition("_")
         if phase not in ("decode", "prefill") or kind not in GRAPH_MODES:
             continue
         rank = _key({key: text for key, text in labels.items() if key != "mode"})
@@ -147,4 +147,4 @@ def _eager_first(counts: Mapping[str, int]) -> tuple[int, int]:
 
 
 def _total(metrics: Mapping[str, list[Series]], name: str) -> float:
-    return sum(value for _, value in metrics.get(name, []))
+    return sum(value for dummy, value in metrics.get(name, []))

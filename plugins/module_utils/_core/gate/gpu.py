@@ -116,9 +116,8 @@ class GpuSampler:
         return index // self._tp_size
 
     def _watch(self) -> None:
-        while not self._stop.is_set():
-            assert self._nvml is not None
-            nvml = self._nvml
+        nvml = self._nvml
+        while nvml is not None and not self._stop.is_set():
             reading = {"ns": self._clock_ns(), "gpus": [nvml.reading(index) for index in range(len(nvml.handles))]}
             self.readings.append(reading)
             self._write(reading)

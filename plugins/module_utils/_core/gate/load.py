@@ -53,7 +53,7 @@ class ClosedLoop:
         self._ready = 0
         self._go = asyncio.Event()
         self._stop = asyncio.Event()
-        self.load = PointLoad(concurrency, [[] for _ in range(concurrency)])
+        self.load = PointLoad(concurrency, [[] for dummy in range(concurrency)])
 
     async def run(self, decided: Callable[[PointLoad], bool], on_tick: Callable[[PointLoad], None]) -> PointLoad:
         """Warm up, open the window, run until decided or out of time, then cut what is still in flight."""
@@ -89,7 +89,7 @@ class ClosedLoop:
                 continue
 
     async def _work(self, worker: int, decided: Callable[[PointLoad], bool]) -> None:
-        for _ in range(WARM_UP_ROUNDS):
+        for dummy in range(WARM_UP_ROUNDS):
             trace = await self._one(warm_up=True)
             self.load.warm_up.append(trace)
             if trace.status != "ok":

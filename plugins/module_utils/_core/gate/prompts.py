@@ -38,8 +38,8 @@ class PromptMaker:
         """Return prompt number ``request`` of a point; token ids unless ``words`` has been calibrated."""
         source = random.Random(f"{self._key}/{point}/{request}")
         if self.words is None:
-            return [source.randrange(LOWEST_TOKEN, self._top) for _ in range(self._input_tokens)]
-        return " ".join("".join(source.choices(SYLLABLES, k=source.randint(1, 3))) for _ in range(self.words))
+            return [source.randrange(LOWEST_TOKEN, self._top) for dummy in range(self._input_tokens)]
+        return " ".join("".join(source.choices(SYLLABLES, k=source.randint(1, 3))) for dummy in range(self.words))
 
     def calibrate(self, measured_tokens: int) -> None:
         """Correct the number of words after the server counted a prompt of the present number of words."""

@@ -66,7 +66,7 @@ def interval(bounds: Any) -> str:
 
 def shown_arguments(resolved: Mapping[str, Any]) -> dict[str, Any]:
     """Return the arguments a report may print: those on the list, dotted parts of them included."""
-    return {key: value for key, value in sorted(resolved.items()) if str(key).split(".")[0] in SHOWN_ARGUMENTS}
+    return {key: value for key, value in sorted(resolved.items()) if str(key).partition(".")[0] in SHOWN_ARGUMENTS}
 
 
 def sentence(text: Any) -> str | None:

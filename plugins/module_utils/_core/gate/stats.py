@@ -23,7 +23,7 @@ def student_t_quantile(probability: float, dof: int) -> float:
     low, high = 0.0, 1.0
     while _student_t_cdf(high, dof) < probability:
         high *= 2
-    for _ in range(80):
+    for dummy in range(80):
         middle = (low + high) / 2
         if _student_t_cdf(middle, dof) < probability:
             low = middle

@@ -56,7 +56,7 @@ class Trace:
     @property
     def received_tokens(self) -> int:
         """Tokens attributed to chunks; after ``settle`` equal to the usage of the server, where it gave one."""
-        return sum(count for _, count in self.chunks)
+        return sum(count for dummy, count in self.chunks)
 
     def take(self, payload: bytes, now_ns: int) -> int:
         """Account one event; return the number of tokens it brought (0 for roles, usage and the end mark)."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeAlias
 
 from .load import PointLoad
 from .metrics import good, latencies, throughput
@@ -16,7 +16,7 @@ PASS, FAIL, INCONCLUSIVE, OBSERVED = "pass", "fail", "inconclusive", "observed"
 OBSERVED_WIDTH = 0.02
 MIN_ROUNDS = 3
 HOPELESS = 2.0
-Interval = tuple[float, float] | None
+Interval: TypeAlias = "tuple[float, float] | None"
 
 
 @dataclass(frozen=True)

@@ -98,7 +98,7 @@ def passed_sockets(environ: Mapping[str, str], pid: int) -> list[socket.socket]:
 
 def main(to: str) -> int:
     """Run the front on the sockets passed by systemd."""
-    host, _, port = to.rpartition(":")
+    host, dummy, port = to.rpartition(":")
     listeners = passed_sockets(os.environ, os.getpid())
     if not listeners:
         print("no socket was passed: this program is started by a systemd socket unit")

@@ -41,7 +41,7 @@ def split_listen(listen: str) -> tuple[str, int]:
     >>> split_listen("0.0.0.0:8000"), split_listen("[::1]:80"), split_listen("8000")
     (('0.0.0.0', 8000), ('::1', 80), ('::', 8000))
     """
-    host, _, port = listen.rpartition(":")
+    host, dummy, port = listen.rpartition(":")
     return host.strip("[]") or "::", int(port)
 
 

@@ -71,7 +71,7 @@ def stop(host: Host, unit: str, timeout_s: float) -> bool:
         return True
     if host.systemctl("stop", unit, timeout_s=timeout_s).code == 124:
         host.systemctl("kill", "--signal=KILL", unit)
-        for _ in range(30):
+        for dummy in range(30):
             if show(host, unit).active in ("inactive", "failed"):
                 break
             host.sleep(1)

@@ -95,7 +95,7 @@ class ModelShape:
             layers=layers,
             embedding_bytes=table * full if table and full else None,
             head_bytes=table * head_bits if table and head_bits else None,
-            head_tied=bool(first_of(text, "tie_word_embeddings") or False),
+            head_tied=bool(first_of(text, "tie_word_embeddings")),
             kv_elements=kv_elements,
             kv_heads=kv_heads,
             uncounted=("vision tower",) if isinstance(config.get("vision_config"), Mapping) else (),

@@ -175,7 +175,8 @@ def _record(interpreter: Interpreter, requested: Mapping[str, Any]) -> Record | 
 
 
 def _run(interpreter: Interpreter, record: Record) -> None:
-    assert record.cls is not None
+    if record.cls is None:
+        return
     for name in ENTRIES:
         entry = interpreter.class_attribute(record.cls, name)
         if isinstance(entry, Function):
@@ -189,7 +190,8 @@ def _run(interpreter: Interpreter, record: Record) -> None:
 
 def _reported(interpreter: Interpreter, record: Record) -> None:
     """Apply what the record's own ``resolved_dict`` adds to the resolved fields (0.5.22 on: enable_dp_attention)."""
-    assert record.cls is not None
+    if record.cls is None:
+        return
     report = interpreter.class_attribute(record.cls, "resolved_dict")
     if not isinstance(report, Function):
         return

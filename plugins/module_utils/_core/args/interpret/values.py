@@ -336,7 +336,9 @@ def join(values: list[Any], needs: frozenset[str]) -> Any:
     first = values[0]
     if all(same(first, other) for other in values[1:]):
         return first
-    if all(isinstance(value, Instance) and value.cls is first.cls for value in values):
+    if all(
+        isinstance(value, Instance) and not isinstance(value, (Record, Config)) and value.cls is first.cls for value in values
+    ):
         keys: dict[str, None] = {}
         for value in values:
             keys |= dict.fromkeys(value.cells)

@@ -25,7 +25,8 @@ def read(tree: SourceTree) -> FlagTable:
     """Read the flag table."""
     cls = find_class(tree, LANDMARK, "ServerArgs")
     body = method(cls, "add_cli_args")
-    assert cls is not None and body is not None  # fits() was asked first
+    if cls is None or body is None:
+        raise AssertionError("fits() was not asked first")
     definitions = Definitions(tree, LANDMARK)
     fields, where, shown = read_fields(definitions.evaluator, cls.rel, cls.node)
     definitions.defaults = shown

@@ -34,7 +34,8 @@ def read(tree: SourceTree) -> FlagTable:
     """Read the flag table."""
     cls = find_class(tree, LANDMARK, "ServerArgs")
     body = method(cls, "add_cli_args")
-    assert cls is not None and body is not None  # fits() was asked first
+    if cls is None or body is None:
+        raise AssertionError("fits() was not asked first")
     definitions = Definitions(tree, LANDMARK)
     sources = _namespaces(tree, cls)
     declared: dict[str, tuple[str, ast.AnnAssign]] = {}
@@ -114,12 +115,12 @@ def _callee(node: ast.expr) -> str:
 
 def _flag(definitions: Definitions, rel: str, stmt: ast.AnnAssign, default: Any) -> Flag | None:
     """Return the flag a field gives, None for one without a command-line surface."""
-    assert isinstance(stmt.target, ast.Name)
+    if not isinstance(stmt.target, ast.Name):
+        return None
     name, (kind, *meta) = stmt.target.id, _parts(stmt.annotation)
     nodes: dict[str, ast.expr] = {}
     for part in meta:
-        if _callee(part) == "Arg":
-            assert isinstance(part, ast.Call)
+        if isinstance(part, ast.Call) and _callee(part) == "Arg":
             nodes = {str(key.arg): key.value for key in part.keywords}
             nodes |= {"help": part.args[0]} if part.args else {}
             break

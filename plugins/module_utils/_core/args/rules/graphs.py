@@ -60,7 +60,7 @@ def switched_off(ctx: Context) -> Iterator[Finding]:
         return  # a stronger flag keeps decode graphs on; SGA120 still names the leftover
     without = ctx.resolve(_take_away(ctx, asked))
     spelled = " and ".join(asked.values())
-    first = next(iter(asked.values())).partition(" ")[0]
+    first = next(iter(asked.values()), "").partition(" ")[0]
     flag = ctx.table.by_string(first)
     yield Finding(
         "SGA301",
@@ -70,7 +70,7 @@ def switched_off(ctx: Context) -> Iterator[Finding]:
         where=ctx.place(first),
         why=f"{_verdict(ctx, without, spelled)}. What it costs: {COST}",
         do=_instead(ctx, without, spelled),
-        source=flag.source if flag else ctx.table.field_source.get(next(iter(asked))),
+        source=flag.source if flag else ctx.table.field_source.get(next(iter(asked), "")),
         position=ctx.position(first),
     )
 

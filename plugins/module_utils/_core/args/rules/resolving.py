@@ -38,7 +38,7 @@ def refused(ctx: Context) -> Iterator[Finding]:
 
 def _condition(ctx: Context, source: str | None) -> str:
     """Return the line itself where it says more than the message: a bare assert, or a comparison that failed by accident."""
-    rel, _, number = (source or "").rpartition(":")
+    rel, dummy, number = (source or "").rpartition(":")
     lines = (ctx.tree.read(rel) or "").splitlines() if rel else []
     line = lines[int(number) - 1].strip() if number.isdigit() and int(number) <= len(lines) else ""
     return f"; the line is: {line}" if line and not line.startswith("raise") and not line.endswith("(") else ""
