@@ -138,7 +138,14 @@ def _same(host: Host, store: Store, spec: ReleaseSpec) -> Decision:
 
 
 def front_changed(store: Store, spec: ReleaseSpec) -> bool:
-    return any(store.host.read(store.unit_path(name)) != text for name, text in unit_texts.front_texts(spec).items())
+    """Return whether clients would be let in elsewhere; that alone is worth closing a front that is open.
+
+    New tools are no reason: they are written down and used from the next start of the front on.
+    """
+    return any(
+        unit_texts.without_tools(store.host.read(store.unit_path(name)) or "") != unit_texts.without_tools(text)
+        for name, text in unit_texts.front_texts(spec).items()
+    )
 
 
 def _figures(store: Store, spec: ReleaseSpec, back: ReleaseSpec) -> dict[str, Any]:

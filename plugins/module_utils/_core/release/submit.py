@@ -75,8 +75,9 @@ def _submit(
         raise InferopsError("the decision names no release", where="release.decide")
     texts = store.texts(wanted) if decision.kind != "none" else {}
     if decision.kind == "none":
-        runner = unit_texts.runner_unit(store.instance)
-        texts = {path: text for path, text in store.texts(wanted).items() if path.name == runner}
+        # New tools go live with the next start of these; nothing that runs is touched.
+        helpers = (unit_texts.runner_unit(store.instance), *unit_texts.front_texts(wanted))
+        texts = {path: text for path, text in store.texts(wanted).items() if path.name in helpers}
     stale = {path: text for path, text in texts.items() if host.read(path) != text}
     result: dict[str, Any] = {
         "changed": decision.kind != "none" or bool(stale),

@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+import re
+
 from ..errors import InferopsError
 from .spec import ReleaseSpec
 from .systemd import literal, quote, setting, split, without_section
@@ -104,6 +106,15 @@ PrivateTmp=yes
 LimitNOFILE=16384
 """,
     }
+
+
+def without_tools(text: str) -> str:
+    """Return the text of a front unit without the place of the tools that run it.
+
+    >>> without_tools("[Service]\\nExecStart=/t/1/bin/python /t/1/inferops.pyz front --to 127.0.0.1:1")
+    '[Service]\\nExecStart=front --to 127.0.0.1:1'
+    """
+    return re.sub(r"(?m)^ExecStart=.* (?=front --to )", "ExecStart=", text)
 
 
 def check_exec(spec: ReleaseSpec) -> None:

@@ -319,3 +319,24 @@ def test_a_crashed_candidate_is_told_by_its_own_words_not_by_its_next_start():
     host.broken = {"--pp-async-batch-depth 8": "restarting"}
     assert deploy(host, store, OLD) == "stopped"
     assert "exit status 137 (the engine ended: out of memory)" in store.attempt()["reasons"][0]
+
+
+def test_new_tools_leave_an_open_front_alone():
+    host, store = new_host()
+    deploy(host, store, OLD)
+    newer = json.loads(json.dumps(OLD).replace("/opt/tools/", "/opt/newer/"))
+    before = dict(host.started), dict(host.pids)
+    result = ask(host, store, newer)
+    assert (result["action"], result["changed"]) == ("none", True)
+    assert (host.started, host.pids) == before
+    assert host.is_open()
+    assert "/opt/newer/inferops.pyz" in host.files[f"/etc/systemd/system/sglang-{INSTANCE}-front.service"]
+    assert ask(host, store, newer)["changed"] is False
+
+
+def test_another_address_for_clients_moves_the_front():
+    host, store = new_host()
+    deploy(host, store, OLD)
+    assert ask(host, store, {**OLD, "front": {"kind": "socket_proxy", "listen": "0.0.0.0:9000"}})["action"] == "start"
+    assert run_attempt(host, store) == "serving"
+    assert host.is_open()
