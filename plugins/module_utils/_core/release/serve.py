@@ -157,6 +157,9 @@ class Wrapper:
             if found is None:
                 listening = listening or now
                 self.notifier.extend(EXTEND_BY_S + one_s)
+                # Said before the wait: a line from loading would be a lie for as long as no token comes (R59).
+                waited = human_seconds(now - listening)
+                self.notifier.status(f"{human_seconds(now - begun)}: accepts requests, no token for {waited}")
                 silent = proof.generation_trouble(self._probe, self.base_url, self.served_name, self.key, one_s)
                 if silent is None:
                     self.notifier.ready(f"generates; ready after {human_seconds(time.monotonic() - begun)}")
@@ -166,7 +169,7 @@ class Wrapper:
                     return EXIT_SILENT, silent
             else:
                 trouble = found
-            self.notifier.status(f"{human_seconds(now - begun)}: {self.said.line or 'loading'}")
+                self.notifier.status(f"{human_seconds(now - begun)}: {self.said.line or 'loading'}")
             time.sleep(POLL_S)
         self.process.wait()
         return None

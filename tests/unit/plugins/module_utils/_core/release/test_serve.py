@@ -157,3 +157,10 @@ def test_a_server_that_dies_later_does_not_go_on_telling_that_it_generates(start
     assert unit.end()[0] == 9
     last = [line for line in unit.heard if line.startswith("STATUS=")][-1]
     assert "the engine ended (exit status 9)" in last and "device lost" in last
+
+
+def test_while_no_token_comes_the_status_says_so(start):
+    """R59: the last line of loading would be misleading."""
+    unit = start("silent", start_s=3)
+    assert unit.listen(None)
+    assert any("accepts requests, no token for" in line for line in unit.heard if line.startswith("STATUS="))
