@@ -82,6 +82,12 @@ def models_trouble(http: Http, base_url: str, served_name: str | None, key: str 
     return None
 
 
+def health_trouble(http: Http, base_url: str, key: str | None, timeout_s: float = 30) -> str | None:
+    """Return why /health is not green, or None. Some releases generate for it, so it may take a while."""
+    answer = http(f"{base_url}/health", key=key, body=None, timeout_s=timeout_s)
+    return None if answer.status == 200 else f"/health answers {answer.status or answer.body}"
+
+
 def generation_trouble(
     http: Http, base_url: str, served_name: str | None, key: str | None, timeout_s: float = GENERATE_S
 ) -> str | None:

@@ -1,7 +1,7 @@
 # GNU General Public License v3.0+ (see https://www.gnu.org/licenses/gpl-3.0.txt)
 """The service wrapper: starts the engine, and tells systemd READY only when the engine really generates.
 
-Ready means: /v1/models lists the served name and one generation brought a token (R65, R59). While the engine loads and shows
+Ready means: /v1/models lists the served name, /health is green and one generation brought a token (R65, R59). While the engine loads and shows
 signs of life the start time-out is extended, up to a deadline of its own. Output is passed on with secrets cut out.
 """
 
@@ -154,6 +154,9 @@ class Wrapper:
                 extended = now
                 self.notifier.extend(EXTEND_BY_S)
             found = proof.models_trouble(self.http, self.base_url, self.served_name, self.key, timeout_s=2)
+            if found is None:
+                # 503 until SGLang's own warm-up request is through: a balancer in front would see this server as down.
+                found = proof.health_trouble(self._probe, self.base_url, self.key)
             if found is None:
                 listening = listening or now
                 self.notifier.extend(EXTEND_BY_S + one_s)

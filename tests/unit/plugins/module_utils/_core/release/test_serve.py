@@ -27,6 +27,8 @@ class H(http.server.BaseHTTPRequestHandler):
     def do_GET(self):
         if self.headers["Authorization"] != "Bearer sk-child-1":
             return self.send_error(401)
+        if self.path == "/health" and mode == "red":
+            return self.send_error(503)
         self.answer({"data": [] if mode == "empty" else [{"id": "kimi"}]})
     def do_POST(self):
         if mode == "silent":
@@ -134,9 +136,9 @@ def test_end_before_ready_is_told_by_its_exit_status(start, mode, code):
     assert "READY=1" not in unit.heard
 
 
-@pytest.mark.parametrize(("mode", "code"), [("empty", 66), ("silent", 65)])
+@pytest.mark.parametrize(("mode", "code"), [("empty", 66), ("red", 66), ("silent", 65)])
 def test_a_port_that_answers_is_not_ready(start, mode, code):
-    """R65: no model listed. R59: requests are accepted, tokens never come."""
+    """R65: no model listed, or /health is red. R59: requests are accepted, tokens never come."""
     unit = start(mode, start_s=3)
     assert unit.listen(None)
     assert unit.end()[0] == code
