@@ -1,8 +1,8 @@
 # GNU General Public License v3.0+ (see https://www.gnu.org/licenses/gpl-3.0.txt)
 """The service wrapper: starts the engine, and tells systemd READY only when the engine really generates.
 
-Ready means: /v1/models lists the served name, /health is green and one generation brought a token (R65, R59). While the engine loads and shows
-signs of life the start time-out is extended, up to a deadline of its own. Output is passed on with secrets cut out.
+Ready means: /v1/models lists the served name, /health is green and one generation brought a token (R65, R59).
+While the engine loads and shows signs of life the start time-out is extended, up to a deadline of its own. Output is passed on with secrets cut out.
 """
 
 from __future__ import annotations
