@@ -2,7 +2,8 @@
 """The service wrapper: starts the engine, and tells systemd READY only when the engine really generates.
 
 Ready means: /v1/models lists the served name, /health is green and one generation brought a token (R65, R59).
-While the engine loads and shows signs of life the start time-out is extended, up to a deadline of its own. Output is passed on with secrets cut out.
+While the engine loads and shows signs of life the start time-out is extended, up to a deadline of its own.
+Output is passed on with secrets cut out.
 """
 
 from __future__ import annotations
