@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import sys
 from pathlib import Path
@@ -72,6 +73,8 @@ def python_for_oldest() -> str:
 def newest_python() -> str | None:
     """Return a Python later than 3.11 that works on this machine, or None."""
     found = [sys.executable]
+    if os.environ.get("INFEROPS_NEWEST_PYTHON") == "controller":  # to try that way on a machine that would not need it
+        return None if sys.version_info < (3, 12) else sys.executable
     for version in ("3.14", "3.13", "3.12"):
         found += filter(None, [shutil.which(f"python{version}")])
         found += map(str, sorted(Path.home().glob(f".pyenv/versions/{version}.*/bin/python{version}")))
@@ -86,4 +89,4 @@ def newest() -> Path:
     python = newest_python()
     if python is None:
         raise InferopsError("this machine has no working Python 3.12 or later", do="install one: ansible-core 2.21 needs it")
-    return ensure(cache("venv-newest"), NEWEST_LOCK, python)
+    return ensure(cache(f"venv-newest-{digest([python])}"), NEWEST_LOCK, python)
