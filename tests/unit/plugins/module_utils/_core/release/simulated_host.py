@@ -42,6 +42,7 @@ class SimulatedHost:
         self.crash_after = False
         self.locked_by: str | None = None
         self.load_s = 30.0
+        self.gate_takes_s = 60
         self.foreign: dict[int, Listener] = {}
         self.front_opened_by_gate = False
 
@@ -131,7 +132,8 @@ class SimulatedHost:
     do_restart = do_start
 
     def do_stop(self, unit: str) -> None:
-        self.active.pop(unit, None)
+        if self.active.get(unit) != "failed":
+            self.active.pop(unit, None)
 
     def do_kill(self, unit: str) -> None:
         self.active.pop(unit, None)
@@ -222,7 +224,7 @@ class SimulatedHost:
             self.gates += 1
             self.front_opened_by_gate |= self.is_open()
             on_progress({"text": f"gate {self.gates} with {key}"})
-            self.clock += 60
+            self.clock += self.gate_takes_s
             verdict = self.verdicts.pop(0) if self.verdicts else "pass"
             self.files[f"{folder}/result.json"] = json.dumps({"verdict": verdict})
             reasons = [] if verdict == "pass" else [f"the figures say {verdict}"]

@@ -340,3 +340,19 @@ def test_another_address_for_clients_moves_the_front():
     assert ask(host, store, {**OLD, "front": {"kind": "socket_proxy", "listen": "0.0.0.0:9000"}})["action"] == "start"
     assert run_attempt(host, store) == "serving"
     assert host.is_open()
+
+
+def test_a_candidate_that_failed_leaves_no_failed_unit_where_another_serves():
+    host, store = new_host()
+    deploy(host, store, OLD)
+    host.broken = {"--pp-async-batch-depth 0": "crash"}
+    assert deploy(host, store, NEW, replace=True) == "rolled_back"
+    assert "failed" not in host.active.values()
+
+
+def test_a_gate_cut_off_by_its_deadline_says_so():
+    host, store = new_host()
+    host.verdicts = ["inconclusive", "inconclusive"]
+    host.gate_takes_s = 5000
+    assert deploy(host, store, OLD) == "stopped"
+    assert "its deadline (timeouts.gate_s)" in store.attempt()["reasons"][0]
