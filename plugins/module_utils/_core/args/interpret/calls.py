@@ -293,6 +293,8 @@ class Calls(Statements):
             try:
                 self.statement(statement, frame)
             except Raised as exc:
+                if isinstance(statement, ast.ImportFrom) and exc.kind == "ImportError":
+                    raise  # the file does not fit its neighbour: nothing that uses it may be passed over
                 module.cells.setdefault(name, Unknown((f"{module.name}.{name}: {exc.kind}",)))
             finally:
                 self.frames.pop()

@@ -182,6 +182,13 @@ def _run(interpreter: Interpreter, record: Record) -> None:
         if isinstance(entry, Function):
             interpreter.call_function(entry, [record], {})
             break
+    if not record.origin.cells:
+        raise InferopsError(
+            f"how SGLang {interpreter.loader.tree.version} resolves its arguments has a shape no reader here knows",
+            where=f"srt/server_args.py: {interpreter.knowledge.record_name}",
+            why=f"expected a method {' or '.join(ENTRIES)} that fills in what was left open; nothing was",
+            do="use a release that is read; the proof after start shows the values",
+        )
     _reported(interpreter, record)
     check = interpreter.class_attribute(record.cls, "check_server_args")
     if isinstance(check, Function):

@@ -4,8 +4,10 @@
 from __future__ import annotations
 
 import ast
+import sys
 from typing import Any
 
+from ...errors import InferopsError
 from .control import Control
 from .frames import Frame, Guard, text_of
 from .machine import DEAD, NORMAL, Exit
@@ -323,5 +325,19 @@ class Statements(Control):
         value = self.module_name(module, name)
         if value is MISSING:
             inner = self.loader.module(f"{source}.{name}")
-            return inner if inner is not None else Unknown((f"{source}.{name}",))
+            return inner if inner is not None else self._absent(source, module, name, frame)
         return value
+
+    def _absent(self, source: str, module: Module, name: str, frame: Frame) -> Any:
+        """A name its module does not bind: made at run time, Python's own ImportError, or a file that cannot be read here."""
+        text = self.loader.tree.module(module.rel)
+        if text is None:
+            raise InferopsError(
+                f"{module.rel} of SGLang {self.loader.tree.version} cannot be read",
+                where=module.rel,
+                why=f"it is not Python that this interpreter can parse ({sys.version.partition(' ')[0]})",
+                do="run the check with the Python version this release is made for",
+            )
+        if any(isinstance(one, ast.FunctionDef) and one.name == "__getattr__" for one in text.body):
+            return Unknown((f"{source}.{name}",))
+        raise Raised("ImportError", f"cannot import name {name} from {source}", f"{frame.module.rel}:{frame.line}")

@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from ansible_collections.inferops.sglang.plugins.module_utils._core.errors import InferopsError
 
 ROOT = Path(__file__).resolve().parents[7]
 sys.path.insert(0, str(ROOT / "tests" / "oracle"))
@@ -121,3 +122,31 @@ def test_a_construct_that_cannot_be_followed_is_unknown_not_a_crash(copy):
         "        view = view.__getstate__()[lambda: (yield)]\n",
     )
     assert resolve(copy).outcome in ("ok", "unknown", "fatal")
+
+
+def test_a_handler_that_cannot_be_found_is_unknown_and_named_not_passed_over(copy):
+    edit(copy, OVERRIDES, "def _pipeline_parallel_overlap_disable(", "def _renamed(")
+    result = resolve(copy)
+
+    assert result.outcome == "unknown"
+    assert "_pipeline_parallel_overlap_disable" in result.message
+
+
+def test_a_file_this_interpreter_cannot_parse_is_named(copy):
+    edit(
+        copy,
+        OVERRIDES,
+        "def _pipeline_parallel_overlap_disable(",
+        "def )(:\n    pass\n\n\ndef _pipeline_parallel_overlap_disable(",
+    )
+    with pytest.raises(InferopsError) as caught:
+        resolve(copy)
+    assert OVERRIDES in str(caught.value)
+
+
+def test_a_resolution_that_is_not_where_it_was_is_a_shape_nobody_reads(copy):
+    edit(copy, "srt/server_args.py", "def resolve_once(self)", "def settle(self)")
+    with pytest.raises(InferopsError) as caught:
+        resolve(copy)
+    assert "shape no reader here knows" in str(caught.value)
+    assert "resolve_once" in str(caught.value)
