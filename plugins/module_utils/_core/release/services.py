@@ -15,6 +15,12 @@ EXIT_WORDS = {
     EXIT_REFUSED: "SGLang refuses its arguments",
     EXIT_SILENT: "accepts but does not generate",
     EXIT_LATE: "did not get ready in time",
+    # What systemd itself stumbles over before the program runs; systemd.exec(5), "Process Exit Codes".
+    200: "systemd cannot enter WorkingDirectory= (200/CHDIR)",
+    203: "systemd cannot run the program of ExecStart= (203/EXEC)",
+    217: "systemd does not find User= (217/USER)",
+    226: "systemd cannot set up the sandbox (226/NAMESPACE)",
+    243: "systemd cannot read the file of LoadCredential= (243/CREDENTIALS)",
 }
 SHOWN = ("ActiveState", "SubState", "Result", "ExecMainStatus", "MainPID", "NRestarts", "StatusText")
 

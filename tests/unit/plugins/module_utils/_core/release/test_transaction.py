@@ -7,6 +7,7 @@ import json
 import pytest
 from ansible_collections.inferops.sglang.plugins.module_utils._core.errors import InferopsError
 from ansible_collections.inferops.sglang.plugins.module_utils._core.release.ports import Listener
+from ansible_collections.inferops.sglang.plugins.module_utils._core.release.services import UnitState
 from ansible_collections.inferops.sglang.plugins.module_utils._core.release.spec import ReleaseSpec
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -356,3 +357,16 @@ def test_a_gate_cut_off_by_its_deadline_says_so():
     host.gate_takes_s = 5000
     assert deploy(host, store, OLD) == "stopped"
     assert "its deadline (timeouts.gate_s)" in store.attempt()["reasons"][0]
+
+
+def test_what_failed_before_is_forgotten_once_another_release_serves():
+    host, store = new_host()
+    deploy(host, store, OLD)
+    host.active[PROMOTED_UNIT] = "failed"
+    assert deploy(host, store, NEW, replace=True) == "promoted"
+    assert host.active.get(PROMOTED_UNIT) != "failed"
+
+
+@pytest.mark.parametrize(("status", "word"), [(243, "LoadCredential="), (203, "ExecStart="), (64, "refuses its arguments")])
+def test_an_exit_status_is_told_in_words(status, word):
+    assert word in UnitState("failed", "failed", "exit-code", status, 0, 0, "").why_down()
