@@ -178,8 +178,6 @@ def take_evidence(tx: Transaction) -> None:
 def enable_promoted(tx: Transaction, instance: str) -> None:
     """Make boot start the promoted release, and the runner that admits it."""
     tx.host.systemctl("daemon-reload")
-    # A start that failed earlier is over once the instance serves again, in whichever unit.
-    tx.host.systemctl("reset-failed", unit_texts.promoted_unit(instance))
     answer = tx.host.systemctl("enable", unit_texts.promoted_unit(instance), unit_texts.runner_unit(instance))
     if answer.code != 0:
         raise PhaseError(f"{unit_texts.promoted_unit(instance)} cannot be enabled: {answer.output.strip()}")
