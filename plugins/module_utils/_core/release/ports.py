@@ -68,7 +68,7 @@ def _listening(port: int, proc: Path) -> Iterator[tuple[ipaddress.IPv4Address | 
             words = line.split()
             if len(words) < 10 or words[3] != LISTEN:
                 continue
-            host, _, hexport = words[1].partition(":")
+            host, dummy, hexport = words[1].partition(":")
             if int(hexport, 16) == port:
                 yield _address(host), words[9]
 
