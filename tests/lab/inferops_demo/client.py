@@ -20,7 +20,7 @@ def models(port: int, timeout_s: float = 5.0) -> list[str] | None:
         return None
 
 
-def rate(port: int, model: str, *, requests: int = 2, output_tokens: int = 256, words: int = 400) -> float:
+def rate(port: int, model: str, *, requests: int = 2, output_tokens: int = 100, words: int = 400) -> float:
     """Return output tokens per second of one stream: tokens by the server's usage over the time from first send to last chunk."""
     tokens = 0
     since = time.monotonic()
