@@ -94,10 +94,13 @@ def clean() -> int:
     """Remove hosts, images, caches and environments; what belongs to others on this machine is not touched."""
     machine.check_root()
     root = cache("x").parent
-    if (root / "runtime").exists():
+    folders = [root, environment.DEFAULT, OUT, REPOSITORY / "out" / "molecule"]
+    if (root / "storage").exists():
+        tool = runtime.podman()
         hosts.down(hosts.running(everything=True))
-        runtime.podman()("system", "reset", "--force") if (root / "storage").exists() else None
-    for folder in (root, environment.DEFAULT, OUT):
+        tool("rmi", "--all", "--force")
+        folders.append(tool.run_root)
+    for folder in folders:
         shutil.rmtree(folder, ignore_errors=True)
-    print(f"removed {root}, {environment.DEFAULT} and {OUT}")
+    print("removed " + ", ".join(map(str, folders)))
     return 0

@@ -30,7 +30,13 @@ class Podman:
         return run(self.argv(*words), env=self.env, timeout_s=timeout_s, stdin=stdin)
 
     def argv(self, *words: str | Path) -> list[str]:
-        return ["podman", "--root", str(self.root), "--runroot", "/run/inferops-lab", *map(str, words)]
+        return ["podman", "--root", str(self.root), "--runroot", str(self.run_root), *map(str, words)]
+
+    @property
+    def run_root(self) -> Path:
+        """Return where mounts and locks live until the next boot; two caches never share one."""
+        usual = Path.home() / ".cache" / "inferops" / "storage"
+        return Path("/run/inferops-lab" if self.root == usual else f"/run/inferops-lab-{digest([str(self.root)])}")
 
     @property
     def env(self) -> dict[str, str]:
