@@ -18,6 +18,9 @@ from .stage import HOST, prepare, start_host
 from .view import look
 
 OUT = REPOSITORY / "out" / "demo"
+OURS = frozenset(
+    "controller inventories locks models nvml reports rootfs runtime sanity-home ssh storage wheelhouse wheelhouse-state wheels".split()
+)
 
 
 def main(argv: list[str] | None = None) -> int:
@@ -94,7 +97,9 @@ def clean() -> int:
     """Remove hosts, images, caches and environments; what belongs to others on this machine is not touched."""
     machine.check_root()
     root = cache("x").parent
-    folders = [root, environment.DEFAULT, OUT, REPOSITORY / "out" / "molecule"]
+    # By name: whoever points the cache to a folder of theirs keeps what else is in it.
+    folders = [path for path in root.iterdir() if path.name in OURS or path.name.startswith("venv-")]
+    folders += [environment.DEFAULT, OUT, REPOSITORY / "out" / "molecule"]
     if (root / "storage").exists():
         tool = runtime.podman()
         hosts.down(hosts.running(everything=True))
@@ -102,5 +107,7 @@ def clean() -> int:
         folders.append(tool.run_root)
     for folder in folders:
         shutil.rmtree(folder, ignore_errors=True)
+    if not any(root.iterdir()):
+        root.rmdir()
     print("removed " + ", ".join(map(str, folders)))
     return 0
