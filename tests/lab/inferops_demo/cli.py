@@ -18,9 +18,14 @@ from .stage import HOST, prepare, start_host
 from .view import look
 
 OUT = REPOSITORY / "out" / "demo"
-OURS = frozenset(
-    "controller inventories locks models nvml reports rootfs runtime sanity-home ssh storage wheelhouse wheelhouse-state wheels".split()
-)
+OURS = {"archives", "controller", "inventories", "locks", "models", "nvml", "reports", "rootfs", "runtime"} | {
+    "sanity-home",
+    "ssh",
+    "storage",
+    "wheelhouse",
+    "wheelhouse-state",
+    "wheels",
+}
 
 
 def main(argv: list[str] | None = None) -> int:
