@@ -6,7 +6,9 @@ from __future__ import annotations
 from pathlib import Path
 
 import jinja2
+import jinja2.nativetypes
 import pytest
+import yaml
 from ansible_collections.inferops.sglang.plugins.filter.systemd import systemd_quote
 from ansible_collections.inferops.sglang.plugins.module_utils._core.release.systemd import setting, unquote
 from ansible_collections.inferops.sglang.plugins.module_utils._core.start_limits import start_limits
@@ -80,3 +82,13 @@ def test_a_secret_is_a_credential_and_nothing_else(render):
 
 def test_the_file_of_secrets_holds_the_keys_that_are_set(render):
     assert render("engine.yaml.j2", sglang_service_api_key='a"b', sglang_service_admin_api_key="") == 'api-key: "a\\"b"\n'
+
+
+def test_numbers_given_on_the_command_line_are_words():
+    """`-e sglang_service_start_base_s=60` hands over a string."""
+    variables = yaml.safe_load((TEMPLATES.parent / "vars" / "main.yml").read_text())
+    environment = jinja2.nativetypes.NativeEnvironment(undefined=jinja2.StrictUndefined)
+    environment.filters["inferops.sglang.start_limits"] = start_limits
+    names = ("sglang_service_model_size_bytes", "sglang_service_load_mib_per_s", "sglang_service_start_base_s")
+    words = dict(zip(names, ("595000000000", "200", "900"), strict=True))
+    assert environment.from_string(variables["__sglang_service_limits"]).render(words) == start_limits(595_000_000_000, 200, 900)
