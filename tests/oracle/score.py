@@ -12,22 +12,18 @@ import json
 import re
 import sys
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+sys.path.insert(0, str(Path(__file__).resolve().parent))
+import recorded
+from cards import HARDWARE
+from static_tier import Resolve, resolver
+
 ROOT = Path(__file__).resolve().parents[2]
 FIXTURES = ROOT / "tests" / "fixtures" / "oracle"
-# name: (device name, compute capability, memory of one card [MiB], cards), as the cases' harness fakes them
-HARDWARE = {
-    "8xRTXPRO6000": ("NVIDIA RTX PRO 6000 Blackwell Server Edition", 120, 97887, 8),
-    "8xH200": ("NVIDIA H200", 90, 143771, 8),
-    "8xB200": ("NVIDIA B200", 100, 183359, 8),
-    "8xA100": ("NVIDIA A100-SXM4-80GB", 80, 81920, 8),
-    "8xL4": ("NVIDIA L4", 89, 23034, 8),
-    "1xL4": ("NVIDIA L4", 89, 23034, 1),
-}
 KEY = [
     "cuda_graph_config.decode.backend",
     "cuda_graph_config.prefill.backend",
@@ -48,8 +44,7 @@ MISSING = object()
 
 
 def facts_of(hardware: str) -> dict[str, Any]:
-    name, sm, memory, count = HARDWARE[hardware]
-    return {"platform": "cuda", "gpu_name": name, "gpu_count": count, "sm": sm, "gpu_memory_mib": memory}
+    return HARDWARE[hardware].facts()
 
 
 def same(expected: Any, got: Any) -> bool:
@@ -67,6 +62,13 @@ class Score:
     """Counts over cases; the lists hold what to look at."""
 
     cases: int = 0
+    parse_right: int = 0
+    parse_wrong: list[str] = field(default_factory=list)
+    twins_right: int = 0
+    twins_wrong: list[str] = field(default_factory=list)
+    # Of the cases that the release's parser let pass: those whose verdict, ok or fatal with its message, is right.
+    judged: int = 0
+    judged_right: int = 0
     outcome_right: int = 0
     outcome_wrong: list[str] = field(default_factory=list)
     outcome_unknown: list[str] = field(default_factory=list)
@@ -87,28 +89,55 @@ class Score:
         return self.right + len(self.wrong) + len(self.undecided)
 
 
-Resolve = Callable[[str, list[str], dict[str, Any], dict[str, Any]], Any]
-
-
 def load(path: Path) -> list[dict[str, Any]]:
-    return json.loads(path.read_text(encoding="utf-8"))
+    return recorded.unpack(json.loads(path.read_text(encoding="utf-8")))
 
 
 def model_of(name: str, folder: Path = FIXTURES) -> dict[str, Any]:
     return json.loads((folder / "models" / name / "config.json").read_text(encoding="utf-8"))
 
 
-def score(cases: Iterable[Mapping[str, Any]], resolve: Resolve, folder: Path = FIXTURES) -> Score:
-    """Run ``resolve(version, argv, facts, model_config)`` on every case. It returns a Resolution or a text: the parse error."""
-    total = Score()
-    for case in cases:
+def score(cases: Iterable[Mapping[str, Any]], resolve: Resolve, folder: Path = FIXTURES, *, informed: bool = True) -> Score:
+    """Run ``resolve`` on every case; it returns a Resolution or a text: the parse error.
+
+    Not ``informed``: nothing is known of host and model.
+    """
+    total, results, given = Score(), {}, list(cases)
+    for case in given:
+        facts = facts_of(case["hardware"]) if informed else {}
+        model = model_of(case["model_config"], folder) if informed else None
+        more = {key: case[key] for key in ("env", "files") if case.get(key)}
         start = time.perf_counter()
-        result = resolve(
-            case["sglang_version"], list(case["argv"]), facts_of(case["hardware"]), model_of(case["model_config"], folder)
-        )
+        result = resolve(case["sglang_version"], list(case["argv"]), facts, model, **more)
         total.seconds.append(time.perf_counter() - start)
+        results[case["id"]] = result
         _add(total, case, result)
+    by_name = {case["id"]: case for case in given}
+    for case in given:
+        if case.get("twin") in by_name:
+            _twins(total, case, by_name[case["twin"]], results)
     return total
+
+
+def _twins(total: Score, case: Mapping[str, Any], other: Mapping[str, Any], results: Mapping[str, Any]) -> None:
+    """Does the switch change any key setting? Both sides must be executable to tell."""
+    if case["outcome"] != "ok" or other["outcome"] != "ok":
+        return
+    wanted = _difference(case["effective"], other["effective"])
+    with_it, without_it = results[case["id"]], results[other["id"]]
+    if isinstance(with_it, str) or isinstance(without_it, str):
+        got: Any = "not parsed"
+    else:
+        open_fields = {one["field"] for side in (with_it, without_it) for one in side.undecided} & set(KEY)
+        got = f"undecided: {sorted(open_fields)}" if open_fields else _difference(with_it.effective, without_it.effective)
+    if got == wanted:
+        total.twins_right += 1
+    else:
+        total.twins_wrong.append(f"{case['id']}: {' '.join(case['argv'])}: wanted {wanted}, got {got}")
+
+
+def _difference(one: Mapping[str, Any], other: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: [one.get(name), other.get(name)] for name in KEY if one.get(name) != other.get(name)}
 
 
 def _add(total: Score, case: Mapping[str, Any], result: Any) -> None:
@@ -116,7 +145,16 @@ def _add(total: Score, case: Mapping[str, Any], result: Any) -> None:
     outcome = "parse_error" if isinstance(result, str) else result.outcome
     message = result if isinstance(result, str) else result.message
     name = case["id"]
-    if outcome == case["outcome"] and _message_fits(case, message):
+    refused = "parse_error"
+    if (outcome == refused) == (case["outcome"] == refused) and (outcome != refused or _message_fits(case, message)):
+        total.parse_right += 1
+    else:
+        total.parse_wrong.append(f"{name}: {case['argv'][2:]} wanted {case.get('message_contains')!r}, got {message!r}")
+    right = outcome == case["outcome"] and _message_fits(case, message)
+    if case["outcome"] != refused:
+        total.judged += 1
+        total.judged_right += right
+    if right:
         total.outcome_right += 1
     elif outcome == "unknown":
         total.outcome_unknown.append(f"{name}: wanted {case['outcome']}, doubt: {message} [{result.source}]")
@@ -170,44 +208,24 @@ def _noise(name: str) -> bool:
 
 
 def table(scores: Mapping[str, Score]) -> str:
-    head = (
-        "release    cases  outcome right/wrong/unknown  false fatal  changed right/wrong/undecided  "
-        "key right/wrong/undecided  unchanged kept/false/undecided  s mean/max"
-    )
-    lines = [head]
+    lines = [
+        f"{'release':12} {'cases':>5} {'parse':>9} {'twins':>7} {'outcome right/wrong/open':>24} {'false fatal':>11} "
+        f"{'changed right/wrong/open':>24} {'key right/wrong/open':>20} {'unchanged kept/false/open':>25} {'s mean/max':>10}"
+    ]
     for version, one in scores.items():
         seconds = one.seconds or [0.0]
-        lines.append(
-            f"{version:<10} {one.cases:>5}  {one.outcome_right:>13}/{len(one.outcome_wrong)}/{len(one.outcome_unknown):<12} "
-            f"{len(one.false_fatal):>11}  {one.right:>13}/{len(one.wrong)}/{len(one.undecided):<12} "
-            f"{one.key_right:>11}/{len(one.key_wrong)}/{len(one.key_undecided):<10} "
-            f"{one.quiet:>13}/{len(one.false_change)}/{len(one.quiet_undecided):<10} "
-            f"{sum(seconds) / len(seconds):.2f}/{max(seconds):.2f}"
+        cells = (
+            (f"{one.parse_right}/{one.cases}", 9),
+            (f"{one.twins_right}/{one.twins_right + len(one.twins_wrong)}", 7),
+            (f"{one.outcome_right}/{len(one.outcome_wrong)}/{len(one.outcome_unknown)}", 24),
+            (str(len(one.false_fatal)), 11),
+            (f"{one.right}/{len(one.wrong)}/{len(one.undecided)}", 24),
+            (f"{one.key_right}/{len(one.key_wrong)}/{len(one.key_undecided)}", 20),
+            (f"{one.quiet}/{len(one.false_change)}/{len(one.quiet_undecided)}", 25),
+            (f"{sum(seconds) / len(seconds):.2f}/{max(seconds):.2f}", 10),
         )
+        lines.append(f"{version:12} {one.cases:>5} " + " ".join(text.rjust(width) for text, width in cells))
     return "\n".join(lines)
-
-
-def resolver(sources: Mapping[str, Path]) -> Resolve:
-    """Return a function that parses and resolves with our static tier, one open source per release."""
-    if str(ROOT / ".collections") not in sys.path:
-        sys.path.insert(0, str(ROOT / ".collections"))
-    from ansible_collections.inferops.sglang.plugins.module_utils._core.args.facts import Facts
-    from ansible_collections.inferops.sglang.plugins.module_utils._core.args.flags import read_flags
-    from ansible_collections.inferops.sglang.plugins.module_utils._core.args.interpret import resolve
-    from ansible_collections.inferops.sglang.plugins.module_utils._core.args.parser import ArgvError, parse
-    from ansible_collections.inferops.sglang.plugins.module_utils._core.args.source import open_source
-
-    trees = {version: open_source(path) for version, path in sources.items()}
-    tables = {version: read_flags(tree) for version, tree in trees.items()}
-
-    def run(version: str, argv: list[str], facts: dict[str, Any], model: dict[str, Any] | None) -> Any:
-        try:
-            parsed = parse(tables[version], argv)
-        except ArgvError as exc:
-            return str(exc)
-        return resolve(trees[version], tables[version], parsed, Facts.from_dict(facts), model, {})
-
-    return run
 
 
 def main() -> int:
@@ -223,7 +241,17 @@ def main() -> int:
     scores = {version: score([case for case in cases if case["sglang_version"] == version], run) for version in sources}
     print(table(scores))
     for version, result in scores.items():
-        for title in ("outcome_wrong", "outcome_unknown", "key_wrong", "wrong", "false_change", "key_undecided", "undecided"):
+        for title in (
+            "parse_wrong",
+            "twins_wrong",
+            "outcome_wrong",
+            "outcome_unknown",
+            "key_wrong",
+            "wrong",
+            "false_change",
+            "key_undecided",
+            "undecided",
+        ):
             found = getattr(result, title)
             for line in found if options.verbose else ():
                 print(f"{version} {title}: {line}")
