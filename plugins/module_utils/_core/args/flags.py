@@ -5,12 +5,13 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, cast
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, Protocol, cast
 
 from ..errors import InferopsError
 
 if TYPE_CHECKING:
+    from .config_file import ConfigRules
     from .source import SourceTree
 
 
@@ -43,14 +44,25 @@ class Unknown:
 UNKNOWN = Unknown()
 # Stands for "no default was given"; argparse then leaves None, or False for store_true.
 NO_DEFAULT = object()
+# What an action gives that leaves its destination as it is.
+NOTHING = object()
+
+
+class Act(Protocol):
+    """An action class of the release: called, it gives what it stores, NOTHING or UNKNOWN, or raises where it stops."""
+
+    @property
+    def name(self) -> str: ...
+
+    def __call__(self, values: Any, option_string: str) -> Any: ...
 
 
 @dataclass(frozen=True)
 class Flag:
     """One flag. ``choices`` and ``default`` may be UNKNOWN; unknown choices are not enforced.
 
-    action: store, store_true, store_false, store_const, boolean_optional, append, lora_paths, deprecated (accepted, no effect),
-    deprecated_true, deprecated_const, deprecated_alias, deprecated_error, version/other: ``unknown``.
+    action: argparse's own word, boolean_optional, or what a class of the release does: deprecated (accepted, no effect),
+    deprecated_true, deprecated_const, deprecated_alias, deprecated_error, custom, ``unknown``. ``act`` does it for given values.
     type: name of the converter in the source (``int``, ``json.loads``, ``human_readable_int`` …); ``convert`` runs it.
     """
 
@@ -69,6 +81,14 @@ class Flag:
     new_flag: str | None = None
     help: str = ""
     convert: Callable[[str], Any] | None = field(default=None, compare=False, repr=False)
+    act: Act | None = field(default=None, compare=False, repr=False)
+
+    @property
+    def spellings(self) -> tuple[str, ...]:
+        """Every string the parser knows it by, the ``--no-…`` twins argparse adds included."""
+        if self.action != "boolean_optional":
+            return self.strings
+        return (*self.strings, *("--no-" + string[2:] for string in self.strings if string.startswith("--")))
 
     @property
     def long(self) -> str:
@@ -81,7 +101,7 @@ class Flag:
 class FlagTable:
     """All flags of a release plus the fields of its argument record with their defaults.
 
-    ``renames`` maps an argparse destination to the field it feeds where the two differ.
+    ``renames`` maps an argparse destination to the field it feeds where the two differ; ``config`` says how --config is merged.
     """
 
     version: str
@@ -90,6 +110,7 @@ class FlagTable:
     fields: Mapping[str, Any]
     field_source: Mapping[str, str] = field(default_factory=dict)
     renames: Mapping[str, str] = field(default_factory=dict)
+    config: ConfigRules | None = None
 
     def field_of(self, flag: Flag) -> str:
         return self.renames.get(flag.dest, flag.dest)
@@ -124,11 +145,12 @@ def read_flags(tree: SourceTree) -> FlagTable:
 
     Raises InferopsError naming the file and the shapes expected where no reader fits.
     """
-    from .readers import add_argument, annotated  # deferred: the readers build on this file
+    from .config_file import read_rules  # deferred, like the readers: they build on this file
+    from .readers import add_argument, annotated
 
     for reader in (annotated, add_argument):
         if "flags" not in tree.memo and reader.fits(tree):
-            tree.memo["flags"] = reader.read(tree)
+            tree.memo["flags"] = replace(reader.read(tree), config=read_rules(tree))
     if "flags" in tree.memo:
         return cast(FlagTable, tree.memo["flags"])
     raise InferopsError(

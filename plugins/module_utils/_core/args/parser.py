@@ -4,12 +4,11 @@
 from __future__ import annotations
 
 import argparse
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NoReturn
 
-from .flags import UNKNOWN, Flag, FlagTable
+from .flags import NOTHING, UNKNOWN, Flag, FlagTable
 
 # prepare_server_args builds its parser with this name; it shows in usage lines only.
 PROG = "sglang serve"
@@ -83,27 +82,25 @@ class _Recorded(argparse.Action):
         self, parser: argparse.ArgumentParser, namespace: argparse.Namespace, values: Any, option_string: str | None = None
     ) -> None:
         value = self.outcome(parser, values, option_string or "")
-        if self.flag.action != "deprecated":
+        if value is not NOTHING:
             setattr(namespace, self.dest, value)
-        self.uses.append(Use(option_string or self.option_strings[0], self.flag, self.field_name, value))
+        shown = None if value is NOTHING else value
+        self.uses.append(Use(option_string or self.option_strings[0], self.flag, self.field_name, shown))
 
     def outcome(self, parser: argparse.ArgumentParser, values: Any, option_string: str) -> Any:
+        if self.flag.act is not None:
+            try:
+                return self.flag.act(values, option_string)
+            except (ValueError, argparse.ArgumentTypeError) as exc:
+                parser.error(str(exc))
         action = self.flag.action
-        if action in ("store_true", "deprecated_true"):
-            return True
-        if action == "store_false":
-            return False
-        if action in ("deprecated_const", "store_const"):
+        if action in ("store_true", "store_false"):
+            return action == "store_true"
+        if action == "store_const":
             return self.flag.const
         if action == "boolean_optional":
             return not option_string.startswith("--no-")
-        if action == "deprecated_error":
-            parser.error(self.flag.new_flag or "")
-        if action == "lora_paths":
-            return _lora_paths(values)
-        if action == "unknown":
-            return UNKNOWN
-        return values
+        return UNKNOWN if action == "unknown" else values
 
 
 def build(table: FlagTable, uses: list[Use] | None = None) -> argparse.ArgumentParser:
@@ -148,13 +145,8 @@ def blamed(message: str, argv: Sequence[str]) -> str | None:
 def _add(parser: argparse.ArgumentParser, table: FlagTable, flag: Flag, uses: list[Use]) -> None:
     common: dict[str, Any] = {"dest": flag.dest, "default": flag.default, "required": flag.required}
     record: dict[str, Any] = {"action": _Recorded, "flag": flag, "field_name": table.field_of(flag), "uses": uses}
-    strings = list(flag.strings)
-    if flag.action == "boolean_optional":
-        strings += ["--no-" + string[2:] for string in flag.strings if string.startswith("--")]
     if flag.action in ("store_true", "store_false", "boolean_optional", "store_const"):
         nargs: Any = 0
-    elif flag.action.startswith("deprecated") and flag.action != "deprecated_alias":
-        nargs = flag.nargs if flag.choices else 0
     else:
         nargs = flag.nargs
         if nargs == "?":
@@ -165,20 +157,8 @@ def _add(parser: argparse.ArgumentParser, table: FlagTable, flag: Flag, uses: li
         common["nargs"] = nargs
     if nargs != 0:
         common["type"] = flag.convert
-    parser.add_argument(*strings, **record, **{key: value for key, value in common.items() if not _idle(key, value)})
+    parser.add_argument(*flag.spellings, **record, **{key: value for key, value in common.items() if not _idle(key, value)})
 
 
 def _idle(key: str, value: Any) -> bool:
     return value is None and key in ("type", "choices", "nargs")
-
-
-def _lora_paths(values: Any) -> list[Any]:
-    """Return what the release's LoRAPathAction stores: paths as text, JSON objects as mappings."""
-    out: list[Any] = []
-    for value in values or []:
-        text = str(value).strip()
-        if text.startswith("{") and text.endswith("}"):
-            out.append(json.loads(text))
-        else:
-            out.append(text)
-    return out

@@ -10,20 +10,11 @@ from typing import Any
 
 from ..flags import NO_DEFAULT, UNKNOWN, Flag
 from ..source import SourceTree
+from .actions import ActionClass
 from .evaluate import Evaluator
 from .names import ClassRef, External, FunctionRef, tail
 from .run import run_function, scope_of
 
-# argparse's own actions by keyword, and SGLang's own by class name (srt/server_args.py to 0.5.19, then
-# srt/arg_groups/argparse_actions.py). `deprecated*` ones are told apart further by what the class does.
-_ACTIONS = {
-    "BooleanOptionalAction": "boolean_optional",
-    "LoRAPathAction": "lora_paths",
-    "DeprecatedAction": "deprecated",
-    "DeprecatedStoreTrueAction": "deprecated_true",
-    "DeprecatedStoreConstAction": "deprecated_const",
-    "DeprecatedAliasStoreAction": "deprecated_alias",
-}
 _PLAIN_TYPES: dict[str, Callable[[str], Any]] = {"int": int, "float": float, "str": str, "json.loads": json.loads}
 _SAYS_DEPRECATED = ("deprecated", "[deprecated]", "(deprecated", "note: --")
 
@@ -60,15 +51,17 @@ class Definitions:
 
     def build(self, strings: tuple[str, ...], given: dict[str, Any], nodes: dict[str, ast.expr], source: str) -> Flag:
         """Return a Flag from the evaluated keywords of an add_argument call and their expressions."""
-        action = _action(given.get("action", "store"), nodes.get("action"))
         text = given.get("help")
         help_text = text if isinstance(text, str) else _first_text(nodes.get("help"))
-        new_flag, const = given.get("new_flag"), given.get("const_value", given.get("const"))
-        if action == "deprecated" and isinstance(given.get("error_message"), str):
-            action, new_flag = "deprecated_error", given["error_message"]
+        new_flag = given.get("new_flag")
+        action, act = self.action(given, nodes.get("action"))
+        if act is not None:
+            given = {**act.signature, **given}
+            if action == "deprecated_error":
+                new_flag = given.get("error_message") or help_text
         default = given.get("default", NO_DEFAULT)
         if default is NO_DEFAULT:
-            default = False if action in ("store_true", "deprecated_true") else None
+            default = False if action == "store_true" else True if action == "store_false" else None
         kind, convert = self.converter(nodes.get("type"), given.get("type"))
         return Flag(
             strings=strings,
@@ -81,11 +74,22 @@ class Definitions:
             required=given.get("required") is True,
             deprecated=action.startswith("deprecated") or help_text.lower().startswith(_SAYS_DEPRECATED),
             source=source,
-            const=const,
+            const=given.get("const_value", given.get("const")),
             new_flag=new_flag if isinstance(new_flag, str) else None,
             help=help_text,
             convert=convert,
+            act=act,
         )
+
+    def action(self, given: dict[str, Any], node: ast.expr | None) -> tuple[str, ActionClass | None]:
+        """Return what the action is called in the table, and the class that does it where it is one of the release's own."""
+        value = given.get("action", "store")
+        if isinstance(value, str):
+            return value, None
+        if isinstance(value, ClassRef):
+            act = ActionClass(self.evaluator, value, given)
+            return act.kind(), act
+        return ("boolean_optional" if tail(node) == "BooleanOptionalAction" else "unknown"), None
 
     def choices(self, value: Any) -> Any:
         if value is None:
@@ -114,13 +118,6 @@ def _named(name: str, function: Callable[[str], Any]) -> Callable[[str], Any]:
     # argparse prints the converter's name: "invalid json_list_type value: …".
     function.__name__ = name
     return function
-
-
-def _action(value: Any, node: ast.expr | None) -> str:
-    if isinstance(value, str):
-        return value
-    name = tail(node)
-    return _ACTIONS.get(name, "unknown")
 
 
 def _first_text(node: ast.expr | None) -> str:

@@ -18,7 +18,7 @@ from typing import Any
 
 from ..flags import UNKNOWN
 from ..source import SourceTree
-from .names import ClassRef, EnumMember, External, FunctionRef, ModuleRef, Names
+from .names import ClassRef, EnumMember, External, FunctionRef, Instance, ModuleRef, Names
 
 _BINARY: dict[type[ast.AST], Callable[[Any, Any], Any]] = {
     ast.Add: operator.add,
@@ -44,7 +44,7 @@ _COMPARE: dict[type[ast.AST], Callable[[Any, Any], Any]] = {
 }
 _BUILTINS: dict[str, Any] = {
     fn.__name__: fn
-    for fn in (list, tuple, set, frozenset, dict, sorted, len, str, int, float, bool, min, max, isinstance, type, abs)
+    for fn in (list, tuple, set, frozenset, dict, sorted, len, str, int, float, bool, min, max, isinstance, type, abs, repr)
 }
 _CONTAINERS: tuple[type[Any], ...] = (str, list, tuple, dict, type({}.keys()), type({}.values()), type({}.items()))
 _PLAIN = (*_CONTAINERS, int, float, bool, Decimal, re.Match)
@@ -230,6 +230,8 @@ class Evaluator:
             return base.__name__
         if isinstance(base, ModuleRef):
             return self.names.get(base.rel, node.attr)
+        if isinstance(base, Instance):
+            return base.values.get(node.attr, UNKNOWN)
         if isinstance(base, EnumMember):
             return {"name": base.name, "value": base.value}.get(node.attr, UNKNOWN)
         if isinstance(base, ClassRef):
@@ -262,6 +264,10 @@ class Evaluator:
             owner = self.value(node.func.value, rel, local)
             if isinstance(owner, _PLAIN):
                 return _method(owner, node.func.attr, args, kwargs)
+            if isinstance(owner, Instance) and node.func.attr == "error":  # ArgumentParser.error
+                raise argparse.ArgumentTypeError(str(args[0]))
+        elif isinstance(node.func, ast.Name) and args and isinstance(args[0], Instance):
+            return _on_instance(node.func.id, args[0], args[1:])
         function = self.value(node.func, rel, local)
         return self.call(function, args, kwargs)
 
@@ -282,6 +288,13 @@ class Evaluator:
                 return UNKNOWN
             return function(*args, **kwargs)
         return UNKNOWN
+
+
+def _on_instance(function: str, owner: Instance, args: list[Any]) -> Any:
+    if function == "setattr" and len(args) == 2:
+        owner.values[args[0]] = args[1]
+        return None
+    return owner.values.get(args[0], UNKNOWN) if function == "getattr" and len(args) == 1 else UNKNOWN
 
 
 def _is_enum(cls: ClassRef) -> bool:

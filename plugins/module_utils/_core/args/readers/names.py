@@ -71,6 +71,13 @@ class EnumMember:
     value: Any
 
 
+@dataclass(frozen=True, eq=False)
+class Instance:
+    """An object made up to follow a method of the release: what it holds by attribute name."""
+
+    values: dict[str, Any]
+
+
 @dataclass(frozen=True)
 class ModuleRef:
     """A module of the release."""
@@ -92,11 +99,18 @@ class Names:
         if rel not in self._bindings:
             module = self.tree.module(rel)
             found: dict[str, ast.AST] = {}
+            self._bindings[rel] = found  # files may import everything from each other
             for stmt in _statements(module.body if module else []):
-                for name in _bound(stmt):
+                for name in self._everything(rel, stmt) or _bound(stmt):
                     found[name] = stmt
-            self._bindings[rel] = found
         return self._bindings[rel]
+
+    def _everything(self, rel: str, stmt: ast.stmt) -> list[str]:
+        """Return the names ``from module import *`` binds; none for another statement."""
+        if not isinstance(stmt, ast.ImportFrom) or stmt.names[0].name != "*":
+            return []
+        source = self.tree.find(_absolute(rel, stmt))
+        return [name for name in self.bindings(source) if not name.startswith("_")] if source else []
 
     def get(self, rel: str, name: str) -> Any:
         """Return what a top-level name stands for; UNKNOWN where the file does not say."""
@@ -121,6 +135,8 @@ class Names:
     def imported(self, rel: str, stmt: ast.Import | ast.ImportFrom, name: str) -> Any:
         """Return what an import statement binds to a name."""
         for alias in stmt.names:
+            if alias.name == "*" and isinstance(stmt, ast.ImportFrom):
+                return self.get(self.tree.find(_absolute(rel, stmt)) or "", name)
             if (alias.asname or alias.name.partition(".")[0]) != name:
                 continue
             if isinstance(stmt, ast.Import):

@@ -44,16 +44,23 @@ def run_function(evaluator: Evaluator, function: FunctionRef, args: list[Any]) -
     names = [arg.arg for arg in function.node.args.args]
     if len(args) > len(names) or function.node.args.vararg or function.node.args.kwarg:
         return UNKNOWN
-    frame = _Frame(evaluator, function.rel, dict(zip(names, args, strict=False)))
     try:
-        frame.block(function.node.body)
+        return follow(evaluator, function.rel, function.node, dict(zip(names, args, strict=False)))
+    except Undecidable:
+        return UNKNOWN
+
+
+def follow(evaluator: Evaluator, rel: str, function: ast.FunctionDef, local: dict[str, Any]) -> Any:
+    """Return what a function returns when its names stand for local. Raises as run_function does, or Undecidable."""
+    try:
+        _Frame(evaluator, rel, local).block(function.body)
     except _Return as done:
         return done.value
     except _Raised as exc:
         kind = argparse.ArgumentTypeError if exc.name == "ArgumentTypeError" else ValueError
         raise kind(str(exc)) from None
-    except (Undecidable, RecursionError):
-        return UNKNOWN
+    except RecursionError:
+        raise Undecidable from None
     return None
 
 
@@ -163,6 +170,13 @@ class _Frame:
         if text is UNKNOWN:
             raise Undecidable
         raise _Raised(ast.unparse(call.func).rpartition(".")[2], str(text))
+
+    def _assert(self, stmt: ast.Assert) -> None:
+        test = self.evaluator.plain(stmt.test, self.rel, self.local)
+        if test is UNKNOWN:
+            raise Undecidable
+        if not test:
+            raise _Raised("AssertionError", "" if stmt.msg is None else str(self.value(stmt.msg)))
 
     def _try(self, stmt: ast.Try) -> None:
         if stmt.finalbody or stmt.orelse:

@@ -62,12 +62,9 @@ def abbreviated(ctx: Context) -> Iterator[Finding]:
 
 
 def _full(use: Use, ctx: Context) -> str | None:
-    strings = list(use.flag.strings)
-    if use.flag.action == "boolean_optional":
-        strings += ["--no-" + string[2:] for string in strings]
-    if use.spelled in strings:
+    if use.spelled in use.flag.spellings:
         return None
-    fitting = [string for string in strings if string.startswith(use.spelled)]
+    fitting = [string for string in use.flag.spellings if string.startswith(use.spelled)]
     own = ctx.table.spell(use.field)
     return own if own in fitting or not fitting else fitting[0]
 

@@ -36,7 +36,7 @@ def test_every_flag_of_the_release_is_in_the_table_and_decided(tables, version):
         "store",
         "store_true",
         "boolean_optional",
-        "lora_paths",
+        "custom",
         "deprecated",
         "deprecated_true",
         "deprecated_const",
