@@ -12,7 +12,7 @@ author: [Inferops (@inferops)]
 description:
   - Reads the source of a SGLang release and says what the release would do with a command line, before anything is started.
   - Fails on what SGLang itself would refuse, on settings that make it slow, and on advice, unless accepted by code with a reason.
-  - Imports and runs nothing of SGLang; it changes nothing on the host.
+  - Imports and runs nothing of SGLang unless O(live_python) is set; it changes nothing on the host.
 options:
   argv:
     description: Arguments in launch order, one list element per word, without the program. Exactly one of O(argv) and O(args).
@@ -67,9 +67,19 @@ options:
       - An expectation the arguments contradict is an error.
     type: dict
     default: {}
+  live_python:
+    description:
+      - Interpreter that has the release installed. With it SGLang itself resolves the arguments as well, in a throw-away process
+        that starts no server and is limited to 120 seconds and 8 GiB; what it answers counts, and a disagreement is a finding.
+      - Where that cannot be done, a finding says why, and what the source says counts.
+      - With C(--trust-remote-code) among the arguments SGLang itself may run code of the model, as the server would.
+    type: path
+  live_user:
+    description: Account that O(live_python) runs as where the module runs as root. Give that of the server, which may do no more.
+    type: str
 attributes:
   check_mode:
-    description: Reads only, so it does the same in check mode.
+    description: Changes nothing, so it does the same in check mode.
     support: full
   diff_mode:
     description: Changes nothing, so there is nothing to show.
@@ -78,7 +88,7 @@ attributes:
     description: The same arguments and source give the same report.
     support: full
 notes:
-  - Needs Python 3.11 or newer on the host, as the tools environment has.
+  - Needs Python 3.11 or newer on the host, as the tools environment has; O(live_python) may be 3.10 or newer.
 seealso:
   - module: inferops.sglang.server_args_diff
 """
@@ -94,6 +104,13 @@ EXAMPLES = r"""
     model_config_path: /srv/models/k2.6
     facts: {platform: cuda, sm: 120, gpu_count: 8, gpu_memory_mib: 97887}
     expect: {decode_graphs: enabled}
+
+- name: Ask the installed release itself as well
+  inferops.sglang.server_args_check:
+    argv: [--model-path, /srv/models/k2.6, --pp-size, "8"]
+    source_root: /opt/inferops/engines/current/lib/python3.11/site-packages
+    live_python: /opt/inferops/engines/current/bin/python
+    live_user: sglang
 
 - name: Run without CUDA graphs for a week, on record
   inferops.sglang.server_args_check:
@@ -115,6 +132,10 @@ blocking:
   type: bool
 outcome:
   description: What SGLang would do, V(ok), V(parse_error), V(fatal), or V(unknown) where a refusal depends on facts not given.
+  returned: always
+  type: str
+tier:
+  description: V(live) where SGLang itself answered, else V(static).
   returned: always
   type: str
 findings:
@@ -153,6 +174,8 @@ SPEC = {
     "env": {"type": "dict", "default": {}},
     "accept": {"type": "list", "elements": "dict", "default": [], "options": ACCEPT},
     "expect": {"type": "dict", "default": {}},
+    "live_python": {"type": "path"},
+    "live_user": {"type": "str"},
 }
 
 
@@ -171,7 +194,7 @@ def main() -> None:
     # Ansible has a meaning of its own for a result named changed, so that part is in the whole report alone.
     parts = {key: value for key, value in whole.items() if key != "changed"}
     result = {"argv": argv, "blocking": report.blocking, "text": report.text(), "report": whole, **parts}
-    if report.blocking:
+    if report.blocking or report.unanswered:
         module.fail_json(msg=report.text(), **result)
     module.exit_json(changed=False, **result)
 

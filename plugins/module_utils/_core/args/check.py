@@ -1,10 +1,10 @@
 # GNU General Public License v3.0+ (see https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Check one command line against the source of one release (static tier): read, parse, resolve, judge."""
+"""Check one command line against one release: read its source, parse, resolve, ask SGLang itself if wished, judge."""
 
 from __future__ import annotations
 
 import datetime
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -14,9 +14,11 @@ from .context import Context, hide_secrets, is_secret
 from .facts import Facts
 from .findings import Finding, accept_findings, in_order, read_accept
 from .flags import FlagTable, read_flags
-from .interpret import resolve
+from .interpret import Resolution, resolve
+from .live import tiers
+from .live.ask import Answer, Interpreter
 from .parser import ArgvError, Parsed, parse
-from .report import Report
+from .report import UNREADABLE, Report
 from .rules import expecting, graphs, parsing, pipeline, resolving, spelling
 from .source import SourceTree, open_source
 
@@ -46,49 +48,108 @@ def check(
     expect: Mapping[str, Any] | None = None,
     today: datetime.date | None = None,
     read_text: Callable[[str], str] = config_file.read_text,
+    live: Interpreter | None = None,
 ) -> Report:
     """Return what this release would do with argv and what there is to say about it.
 
-    source_root is what open_source takes, or a tree already open. An absent fact is unknown. Raises InferopsError where the check
-    cannot run: no source, a shape no reader knows, malformed facts, accept or expect.
+    source_root is what open_source takes, or a tree already open. An absent fact is unknown. live: the interpreter that is asked
+    too; what it answers counts. Raises InferopsError where the check cannot run: no source, malformed facts, accept or expect, a
+    shape no reader knows unless live answers for it.
     """
     tree = source_root if isinstance(source_root, SourceTree) else open_source(source_root)
-    table = read_flags(tree)
     known = Facts.from_dict(facts or {})
     accepted = read_accept(accept)
-    wanted = expecting.read_expect(expect or {}, table)
     day = today or datetime.date.today()
     words = [str(word) for word in argv]
+    answer = tiers.usable(live.ask(words), tree) if live is not None else None
     found: list[Finding] = []
+
+    def finished(style: str, result: Any, more: Iterable[Finding] = ()) -> Report:
+        """Put the report together; ``result`` has outcome, message and the three tables."""
+        unasked = answer is not None and answer.outcome == "unavailable" and style != UNREADABLE
+        every = [*found, *more, *([tiers.not_asked(answer, live.python, alone=False)] if unasked and answer and live else [])]
+        return Report(
+            tree.version,
+            style,
+            "live" if answered is not None else "static",
+            result.outcome,
+            result.message,
+            _public(result.effective),
+            _public(result.changed),
+            [entry for entry in result.undecided if not is_secret(entry["field"])],
+            accept_findings(in_order(every), accepted, day),
+        )
+
+    answered = answer if answer is not None and answer.outcome != "unavailable" else None
+    try:
+        table = read_flags(tree)
+    except InferopsError as unread:
+        if answer is None or live is None:
+            raise
+        return _alone(finished, answer, live.python, tree, unread, expect)
+    wanted = expecting.read_expect(expect or {}, table)
     try:
         merged = _with_config(table, words, read_text, found)
         parsed = parse(table, merged)
     except ArgvError as stop:
         error = ArgvError(hide_secrets(stop.message, words), flag=stop.flag)
-        hidden = [hide_secrets(word, words) for word in words]
-        found += parsing.refusal(error, table, hidden)
-        ready = accept_findings(in_order(found), accepted, day)
-        return Report(tree.version, table.style, "static", "parse_error", error.message, findings=ready)
+        return _unparsed(finished, answered, tree, table, words, error)
 
     def again(changed: Parsed) -> Any:
         return resolve(tree, table, changed, known, model_config, env or {})
 
-    context = Context(tree, table, words, parsed, known, model_config, env or {}, again(parsed), again)
+    try:
+        static = again(parsed)
+    except InferopsError as unread:
+        if answer is None or live is None:
+            raise
+        return _alone(finished, answer, live.python, tree, unread, expect)
+    resolution = static
+    if answered is not None:
+        found = [one for one in found if one.code != "SGA106"]  # SGLang itself has read the file
+        found += tiers.disagreements(answered, static.outcome, static.message, static)
+        resolution = tiers.resolution(answered, tree, static)
+        if answered.outcome == "parse_error":
+            found += parsing.refusal(ArgvError(answered.message or ""), table, [hide_secrets(word, words) for word in words])
+            return finished(table.style, resolution)
+    context = Context(tree, table, words, parsed, known, model_config, env or {}, resolution, again)
     for rule in RULES:
         found += rule(context)
     found += expecting.expected(context, wanted)
-    resolution = context.resolution
-    return Report(
-        tree.version,
-        table.style,
-        "static",
-        resolution.outcome,
-        resolution.message,
-        _public(resolution.effective),
-        _public(resolution.changed),
-        [entry for entry in resolution.undecided if not is_secret(entry["field"])],
-        accept_findings(in_order(found), accepted, day),
-    )
+    return finished(table.style, resolution)
+
+
+def _unparsed(
+    finished: Callable[..., Report],
+    answered: Answer | None,
+    tree: SourceTree,
+    table: FlagTable,
+    words: list[str],
+    error: ArgvError,
+) -> Report:
+    """Report a command line the parser refuses as its source reads, and what SGLang's own parser says to it."""
+    result = Resolution("parse_error", error.message)
+    if answered is None or answered.outcome == "parse_error":
+        hidden = [hide_secrets(word, words) for word in words]
+        return finished(table.style, result, parsing.refusal(error, table, hidden))
+    odd = tiers.disagreements(answered, "parse_error", error.message, None)
+    return finished(table.style, tiers.resolution(answered, tree), [*odd, *tiers.stopped(answered, tree)])
+
+
+def _alone(
+    finished: Callable[..., Report],
+    answer: Answer,
+    python: str,
+    tree: SourceTree,
+    unread: InferopsError,
+    expect: Mapping[str, Any] | None,
+) -> Report:
+    """Report on a release whose source cannot be read: what SGLang itself says, or that nobody can tell."""
+    if answer.outcome == "unavailable":
+        result = Resolution("unknown", unread.what)
+        return finished(UNREADABLE, result, [tiers.not_asked(answer, python, alone=True)])
+    more = [*tiers.alone(answer, tree, unread), *expecting.unjudged(expect or {})]
+    return finished(UNREADABLE, tiers.resolution(answer, tree), more)
 
 
 def _public(values: Mapping[str, Any]) -> dict[str, Any]:

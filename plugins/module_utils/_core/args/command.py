@@ -23,7 +23,11 @@ def register(commands: Any) -> None:
     _situation(one)
     one.add_argument("--accept", action="append", default=[], metavar="CODE=REASON", help="let a finding pass, with a reason")
     one.add_argument("--expect", action="append", default=[], metavar="FIELD=VALUE", help="what must be true of the server")
-    one.add_argument("--live", metavar="PYTHON", help="ask the release's own interpreter (not in this version)")
+    one.add_argument(
+        "--live",
+        metavar="PYTHON",
+        help="interpreter of the installed release: SGLang itself is asked too, and its answer counts",
+    )
     one.add_argument("--format", choices=("text", "json", "junit", "github"), default="text")
     one.set_defaults(run=run_check)
 
@@ -59,18 +63,14 @@ def _situation(parser: argparse.ArgumentParser) -> None:
 
 
 def run_check(space: argparse.Namespace) -> int:
-    if space.live is not None:
-        raise InferopsError(
-            "the live tier is not in this version",
-            where="--live",
-            why="only the static tier, which reads the source, answers so far",
-            do="leave --live out; the proof after start compares the running server with what was asked",
-        )
     from .check import check  # deferred like the others here: every subcommand of every area is registered at start
+    from .live.ask import Interpreter
 
     accept = [dict(zip(("code", "reason"), _pair(text, "--accept"), strict=True)) for text in space.accept]
     expect = {name: _value(value) for name, value in (_pair(text, "--expect") for text in space.expect)}
-    report = check(space.argv, source_root=space.source, accept=accept, expect=expect, **_known(space))
+    known = _known(space)
+    live = Interpreter(space.live, known["env"]) if space.live is not None else None
+    report = check(space.argv, source_root=space.source, accept=accept, expect=expect, live=live, **known)
     _say(_format(report, space.format))
     if space.format != "text":
         print(report.summary(), file=sys.stderr)

@@ -14,7 +14,7 @@ from .parser import Parsed
 from .source import SourceTree
 
 # A field whose value must not leave the check: /server_info and logs print them, reports must not.
-_SECRET = re.compile(r"(^|_)(api_key|password|secret|token)$|watermark_(key|config)")
+SECRET = re.compile(r"(^|_)(api_key|password|secret|token)$|watermark_(key|config)")
 
 
 @dataclass(frozen=True)
@@ -88,7 +88,7 @@ def is_secret(field: str) -> bool:
     >>> is_secret("admin_api_key"), is_secret("tokenizer_path"), is_secret("ssl_keyfile_password")
     (True, False, True)
     """
-    return _SECRET.search(field) is not None
+    return SECRET.search(field) is not None
 
 
 def hide_secrets(text: str, argv: Sequence[str]) -> str:

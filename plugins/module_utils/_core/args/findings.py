@@ -46,6 +46,9 @@ CODES: dict[str, Code] = {
     "SGA404": Code("model cannot be pipelined", acceptable=False),
     "SGA501": Code("expectation contradicted", acceptable=False),
     "SGA502": Code("expectation not decided", acceptable=False),
+    "SGA701": Code("source and SGLang disagree", acceptable=False),
+    "SGA702": Code("SGLang could not be asked", acceptable=False),
+    "SGA703": Code("answered by SGLang alone", acceptable=False),
     "SGA901": Code("acceptance that accepts nothing", acceptable=False),
     "SGA902": Code("acceptance expired", acceptable=False),
 }

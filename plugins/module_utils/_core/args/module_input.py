@@ -11,10 +11,11 @@ from typing import Any
 from ..errors import InferopsError
 from .check import check
 from .diff import Difference, diff
-from .flags import read_flags
+from .flags import FlagTable, read_flags
+from .live.ask import Interpreter
 from .render import render_argv
 from .report import Report
-from .source import open_source
+from .source import SourceTree, open_source
 
 
 def read_model_config(path: str | None) -> dict[str, Any] | None:
@@ -43,7 +44,8 @@ def check_with(params: Mapping[str, Any]) -> tuple[list[str], Report]:
     """Return (argv, report) for the parameters of server_args_check."""
     tree = open_source(params["source_root"])
     words = params.get("argv")
-    argv = list(words) if words is not None else render_argv(params.get("args") or {}, read_flags(tree))
+    live = _interpreter(params)
+    argv = list(words) if words is not None else render_argv(params.get("args") or {}, _table(tree, live))
     report = check(
         argv,
         source_root=tree,
@@ -52,6 +54,7 @@ def check_with(params: Mapping[str, Any]) -> tuple[list[str], Report]:
         env=_environment(params),
         accept=params.get("accept") or (),
         expect=params.get("expect"),
+        live=live,
     )
     return argv, report
 
@@ -66,6 +69,21 @@ def diff_with(params: Mapping[str, Any]) -> Difference:
         model_config=read_model_config(params.get("model_config_path")),
         env=_environment(params),
     )
+
+
+def _interpreter(params: Mapping[str, Any]) -> Interpreter | None:
+    python = params.get("live_python")
+    return Interpreter(str(python), _environment(params), user=params.get("live_user")) if python else None
+
+
+def _table(tree: SourceTree, live: Interpreter | None) -> FlagTable | None:
+    """Return the table to spell with; None, spelling by rule, for a release that only the live tier can answer for."""
+    try:
+        return read_flags(tree)
+    except InferopsError:
+        if live is None:
+            raise
+        return None
 
 
 def _environment(params: Mapping[str, Any]) -> dict[str, str]:

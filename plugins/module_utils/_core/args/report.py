@@ -11,6 +11,8 @@ from xml.sax.saxutils import escape, quoteattr
 
 from .findings import Finding, Level
 
+# The style of a source that no reader here knows.
+UNREADABLE = "unreadable"
 LEVELS: tuple[Level, ...] = ("error", "advice", "override", "deprecated", "unknown", "info")
 
 
@@ -32,6 +34,11 @@ class Report:
     def blocking(self) -> bool:
         """Whether an error or an advice stands that nobody accepted."""
         return any(finding.blocks for finding in self.findings)
+
+    @property
+    def unanswered(self) -> bool:
+        """Whether nobody could tell anything: the source is not readable and SGLang itself could not be asked."""
+        return self.source_style == UNREADABLE and self.outcome == "unknown"
 
     @property
     def exit_status(self) -> int:

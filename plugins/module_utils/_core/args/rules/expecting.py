@@ -73,6 +73,19 @@ def expected(ctx: Context, expect: Mapping[str, Any]) -> Iterator[Finding]:
             )
 
 
+def unjudged(expect: Mapping[str, Any]) -> Iterator[Finding]:
+    """Say of each expectation that nothing here compares it."""
+    for key, wanted in expect.items():
+        yield Finding(
+            "SGA502",
+            "unknown",
+            f"whether {key} will be {shown(wanted)} is not judged",
+            where=f"expect.{key}",
+            why="the source of this release cannot be read here",
+            do="the proof after start compares it with the running server",
+        )
+
+
 def _effective(ctx: Context, key: str) -> tuple[str, Any]:
     if key == "decode_graphs":
         graphs = decode_graphs(ctx.resolution, ctx.table)

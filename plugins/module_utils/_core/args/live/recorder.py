@@ -1,0 +1,236 @@
+# GNU General Public License v3.0+ (see https://www.gnu.org/licenses/gpl-3.0.txt)
+"""Watch a record while it is resolved: each value written or declared, with file:line. Runs under the engine's interpreter.
+
+What to watch is chosen by what the imported release has: attributes set on the record (and on settings nested in it), and
+declarations, which releases from 0.5.15 on return from passes and from 0.5.19 on hand to a function.
+"""
+
+from __future__ import annotations
+
+import ast
+import dataclasses
+import enum
+import linecache
+import re
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from types import FrameType
+from typing import Any
+
+PACKAGE = "sglang"
+# A declaration passes through these on its way to the record; the line of interest is their caller's.
+DECLARE = re.compile(r"declare_\w*resolution")
+DEPTH = 8
+
+
+class Open:
+    """A value that plain data cannot hold."""
+
+
+def plain(value: Any) -> Any:
+    """Return a value as JSON would hold it; an Open where it cannot."""
+    if isinstance(value, enum.Enum):
+        return plain(value.value)
+    if value is None or isinstance(value, (bool, int, float, str)):
+        return value
+    if isinstance(value, Mapping):
+        return _whole({str(key): plain(one) for key, one in value.items()})
+    if isinstance(value, (set, frozenset)):
+        return sorted(str(plain(one)) for one in value)
+    if isinstance(value, (list, tuple, range)):
+        return _whole([plain(one) for one in value])
+    names = _members(value)
+    if names is not None:
+        return _whole({name: plain(getattr(value, name, None)) for name in names})
+    text = str(value)
+    return Open() if " at 0x" in text else text
+
+
+def _whole(value: Any) -> Any:
+    inner = value.values() if isinstance(value, dict) else value
+    return Open() if any(isinstance(one, Open) for one in inner) else value
+
+
+def _members(value: Any) -> list[str] | None:
+    """Return the field names of a dataclass or Struct instance, None for anything else."""
+    if isinstance(value, type):
+        return None
+    if hasattr(value, "__struct_fields__"):
+        return list(value.__struct_fields__)
+    if dataclasses.is_dataclass(value):
+        return [one.name for one in dataclasses.fields(value)]
+    return None
+
+
+def nested(value: Any) -> list[str] | None:
+    """Return the field names of settings the release nests in a field of its record."""
+    own = type(value).__module__.partition(".")[0] == PACKAGE
+    return _members(value) if own and not isinstance(value, enum.Enum) else None
+
+
+def leaves(name: str, value: Any) -> Iterator[tuple[str, Any]]:
+    """Return the plain values of a field, those of nested settings under dotted names."""
+    names = nested(value)
+    if names is None:
+        yield name, plain(value)
+        return
+    for one in names:
+        yield from leaves(f"{name}.{one}", getattr(value, one, None))
+
+
+class Recorder:
+    """What is written to one record, in order."""
+
+    def __init__(self, root: str, wanted: Callable[[str], bool]) -> None:
+        self.root = root
+        self.wanted = wanted
+        self.record: Any = None
+        self.fields: frozenset[str] = frozenset()
+        self.before: dict[str, Any] = {}
+        self.writes: dict[str, list[dict[str, Any]]] = {}
+        self._now: dict[str, Any] = {}
+        self._held: dict[str, Any] = {}
+        self._returned: dict[str, tuple[Any, str]] = {}
+        self._watched: set[type] = set()
+        self._statements: dict[str, list[tuple[int, int]]] = {}
+
+    def start(self, record: Any, fields: list[str]) -> None:
+        """Take what is on the record as what was asked, and watch from here on."""
+        self.record = record
+        self.fields = frozenset(name for name in fields if self.wanted(name))
+        self.before = {name: getattr(record, name) for name in fields if name in self.fields and hasattr(record, name)}
+        for name, value in self.before.items():
+            self._hold(name, value)
+            self._now.update(leaves(name, value))
+        sys.settrace(self._trace)
+
+    def stop(self) -> None:
+        sys.settrace(None)
+
+    def watch(self, cls: type) -> None:
+        """Have every attribute set on objects of a class pass by here."""
+        if cls in self._watched:
+            return
+        self._watched.add(cls)
+        original: Any = cls.__setattr__
+
+        def __setattr__(obj: Any, name: str, value: Any) -> None:
+            original(obj, name, value)
+            if self.record is not None:
+                self._set(obj, name, value, sys._getframe(1))
+
+        cls.__setattr__ = __setattr__  # type: ignore[method-assign, assignment]
+
+    def _set(self, obj: Any, name: str, value: Any, frame: FrameType) -> None:
+        if obj is self.record:
+            if name in self.fields:
+                self._note(name, value, frame)
+            return
+        for field, held in self._held.items():
+            for path in _paths(field, held, obj):
+                self._change(f"{path}.{name}", plain(value), self._chain(frame, name, value))
+
+    def _trace(self, frame: FrameType, event: str, _arg: Any) -> Any:
+        code = frame.f_code
+        if not code.co_filename.startswith(self.root):
+            return None
+        if DECLARE.fullmatch(code.co_name):
+            self._declared(frame)
+            return None
+        frame.f_trace_lines = False
+        return self._leaving
+
+    def _leaving(self, frame: FrameType, event: str, arg: Any) -> Any:
+        if event == "return" and type(arg) is dict and arg:
+            for name, value in arg.items():
+                if name in self.fields:
+                    self._returned[name] = (value, self._place(frame))
+        return self._leaving
+
+    def _declared(self, frame: FrameType) -> None:
+        """A call of ``declare_resolution(record, source, **fields)``."""
+        code = frame.f_code
+        names = code.co_varnames
+        keywords = frame.f_locals.get(names[code.co_argcount + code.co_kwonlyargcount]) if code.co_flags & 0x08 else None
+        if frame.f_back is None or not isinstance(keywords, dict):
+            return
+        for name, value in keywords.items():
+            if name in self.fields:
+                self._note(name, value, frame.f_back)
+
+    def _note(self, name: str, value: Any, frame: FrameType) -> None:
+        self._hold(name, value)
+        chain = self._chain(frame, name, value)
+        for path, one in leaves(name, value):
+            # Of settings written as a whole only what differs was decided here.
+            if path == name or path not in self._now or not _same(self._now[path], one):
+                self._change(path, one, chain)
+
+    def _change(self, path: str, value: Any, chain: list[str]) -> None:
+        self._now[path] = value
+        shown = None if isinstance(value, Open) else value
+        self.writes.setdefault(path, []).append({"to": shown, "source": chain[0] if chain else None, "via": chain[1:]})
+
+    def _hold(self, name: str, value: Any) -> None:
+        self._held.pop(name, None)
+        inner = nested(value)
+        if inner is None:
+            return
+        self._held[name] = value
+        for one in [value, *(getattr(value, key, None) for key in inner)]:
+            if nested(one) is not None:
+                self.watch(type(one))
+
+    def _chain(self, frame: FrameType, name: str, value: Any) -> list[str]:
+        """Return where the value was set, innermost first, inside the release."""
+        chain: list[str] = []
+        at: FrameType | None = frame
+        while at is not None and len(chain) < DEPTH:
+            if at.f_code.co_filename.startswith(self.root):
+                chain.append(self._place(at))
+            at = at.f_back
+        # Applied by machinery that does not name the field: the pass that returned it is what decided.
+        if chain and not self._names(frame, name):
+            held, place = self._returned.get(name, (Open, ""))
+            if held is value:
+                return [place, *chain]
+        return chain
+
+    def _place(self, frame: FrameType) -> str:
+        return self.place(frame.f_code.co_filename, frame.f_lineno)
+
+    def place(self, path: str, line: int) -> str:
+        """Return file:line of the statement at a line, the file as seen from the package."""
+        return f"{path[len(self.root) :]}:{self._statement(path, line)[0]}"
+
+    def _names(self, frame: FrameType, name: str) -> bool:
+        start, end = self._statement(frame.f_code.co_filename, frame.f_lineno)
+        text = "".join(linecache.getline(frame.f_code.co_filename, line) for line in range(start, end + 1))
+        return re.search(rf"\b{re.escape(name)}\b", text) is not None
+
+    def _statement(self, path: str, line: int) -> tuple[int, int]:
+        """Return the first and last line of the innermost statement at a line."""
+        if path not in self._statements:
+            self._statements[path] = _spans("".join(linecache.getlines(path)))
+        spans = [(start, end) for start, end in self._statements[path] if start <= line <= end]
+        return max(spans, default=(line, line))
+
+
+def _spans(text: str) -> list[tuple[int, int]]:
+    """Return the lines of each simple statement."""
+    try:
+        tree = ast.parse(text)
+    except (SyntaxError, ValueError):
+        return []
+    return [(n.lineno, n.end_lineno or n.lineno) for n in ast.walk(tree) if isinstance(n, ast.stmt) and not hasattr(n, "body")]
+
+
+def _paths(path: str, held: Any, wanted: Any) -> Iterator[str]:
+    if held is wanted:
+        yield path
+    for name in nested(held) or ():
+        yield from _paths(f"{path}.{name}", getattr(held, name, None), wanted)
+
+
+def _same(one: Any, other: Any) -> bool:
+    return isinstance(one, bool) == isinstance(other, bool) and bool(one == other)
