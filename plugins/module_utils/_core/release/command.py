@@ -14,8 +14,8 @@ from typing import Any
 from . import front, info, serve, unit_texts
 from .host import LockHeldError
 from .host_real import RealHost
+from .runner import FINISHED_WELL, carry_on
 from .store import STATE_DIR, UNIT_DIR, Store
-from .transaction import FINISHED_WELL, carry_on
 
 EXIT_LOCKED = 75
 LOCK_TRIES = 40

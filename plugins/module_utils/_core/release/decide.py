@@ -16,6 +16,8 @@ from .ports import split_listen
 from .spec import ReleaseSpec
 from .store import Store
 
+# Records, the samples of two gates and the evidence of a failure: a few MiB each.
+NEEDED_BYTES = 64 << 20
 BUSY = ("active", "activating", "deactivating", "reloading")
 
 
@@ -61,6 +63,7 @@ def decide(host: Host, store: Store, spec: ReleaseSpec, *, replace: bool, window
     unit_texts.check_exec(spec)
     check_gate(spec.plan, spec.gate_context)
     _check_ports(host, spec)
+    _check_space(host, store)
     promoted = store.pointer("promoted")
     history = store.history()
     if promoted is None:
@@ -166,6 +169,17 @@ def _check_ports(host: Host, spec: ReleaseSpec) -> None:
                 why="the server would notice it only after it has loaded the model; nothing was changed",
                 do=f"stop that process, or set {variable} to a free one",
             )
+
+
+def _check_space(host: Host, store: Store) -> None:
+    free = host.free_bytes(store.folder)
+    if free < NEEDED_BYTES:
+        raise InferopsError(
+            f"{free >> 20} MiB are free for records and reports, {NEEDED_BYTES >> 20} MiB are needed",
+            where=f"{store.folder} on the host",
+            why="a transaction that cannot write down where it stands could not be resumed; nothing was changed",
+            do="free space there, or set sglang_release_state_dir to a larger place before the first release",
+        )
 
 
 def _check_window(figures: Mapping[str, Any], window_s: float) -> None:

@@ -15,8 +15,8 @@ JOURNAL_LINES = "400"
 GPU_QUERY = "--query-gpu=index,uuid,name,power.draw,utilization.gpu,memory.used,clocks_event_reasons.active"
 
 
-def collect(host: Host, unit: str, base_url: str, folder: Path, *, key: str | None, secrets: tuple[str, ...]) -> list[str]:
-    """Write evidence into folder and return the names; a source that does not answer is left out, nothing here can fail."""
+def collect(host: Host, unit: str, base_url: str, *, key: str | None, secrets: tuple[str, ...]) -> dict[str, str]:
+    """Return texts by file name, secrets cut out; a source that does not answer is left out, nothing here can fail."""
     hidden = (*secrets, *([key] if key else []))
     texts = {
         "status.txt": host.run(["systemctl", "status", "--full", "--lines=0", unit], 10).output,
@@ -31,12 +31,7 @@ def collect(host: Host, unit: str, base_url: str, folder: Path, *, key: str | No
     info = server_info(host.http, base_url, key) if services.show(host, unit).pid else "not running"
     if isinstance(info, dict):
         texts["server_info.json"] = json.dumps(keep_allowed(info), indent=1, sort_keys=True) + "\n"
-    written = []
-    for name, text in texts.items():
-        if text.strip():
-            host.write(folder / name, scrub(text, hidden))
-            written.append(name)
-    return written
+    return {name: scrub(text, hidden) for name, text in texts.items() if text.strip()}
 
 
 def stacks(host: Host, unit: str) -> str:

@@ -1,10 +1,9 @@
 # GNU General Public License v3.0+ (see https://www.gnu.org/licenses/gpl-3.0.txt)
-"""The one place where the transaction meets the gate."""
+"""What the transaction hands to the gate: a plan and a context the gate takes, and what its report tells beside the figures."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from pathlib import Path
+from collections.abc import Mapping
 from typing import Any
 
 from ..gate.context import GateContext
@@ -30,28 +29,3 @@ def about(spec: ReleaseSpec) -> dict[str, Any]:
     }
     told = {key: check[key] for key in ("sglang_version", "tier", "outcome", "findings") if key in check}
     return {"release": {"id": spec.id, "instance": spec.instance}, "asked": asked, "check": told}
-
-
-def call_gate(
-    base_url: str,
-    plan: Mapping[str, Any],
-    folder: Path,
-    *,
-    key: str | None,
-    context: Mapping[str, Any],
-    on_progress: Callable[[dict[str, Any]], None],
-    should_stop: Callable[[], bool],
-) -> dict[str, Any]:
-    """Run the gate and return its result."""
-    from ..gate.run import run_gate
-
-    folder.mkdir(parents=True, exist_ok=True)
-    return run_gate(
-        base_url,
-        GatePlan.from_dict(dict(plan)),
-        folder,
-        api_key=key,
-        context=GateContext.from_dict(context),
-        on_progress=on_progress,
-        should_stop=should_stop,
-    )

@@ -55,6 +55,9 @@ class Host(Protocol):
 
     def append(self, path: Path, line: str) -> None: ...
 
+    def free_bytes(self, folder: Path) -> int:
+        """Return what a file in this folder, which need not be there yet, could still take."""
+
     def remove(self, path: Path) -> None: ...
 
     def names(self, folder: Path) -> list[str]:

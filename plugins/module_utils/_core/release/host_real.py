@@ -7,6 +7,7 @@ import contextlib
 import fcntl
 import json
 import os
+import shutil
 import subprocess
 import time
 import urllib.error
@@ -69,9 +70,9 @@ class RealHost:
             return None
 
     def write(self, path: Path, text: str, mode: int = 0o644) -> None:
-        path.parent.mkdir(parents=True, exist_ok=True)
         fresh = path.with_name(f".{path.name}.{os.getpid()}")
         try:
+            path.parent.mkdir(parents=True, exist_ok=True)
             with os.fdopen(os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, mode), "w", encoding="utf-8") as file:
                 os.fchmod(file.fileno(), mode)
                 file.write(text)
@@ -79,20 +80,27 @@ class RealHost:
                 os.fsync(file.fileno())
             fresh.replace(path)
         except OSError as exc:
-            fresh.unlink(missing_ok=True)
-            raise InferopsError(
-                f"{path} cannot be written: {exc.strerror}", where=str(path), do="free space or rights there"
-            ) from exc
+            with contextlib.suppress(OSError):
+                fresh.unlink(missing_ok=True)
+            raise _not_written(path, exc) from exc
         _sync_folder(path.parent)
 
     def append(self, path: Path, line: str) -> None:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        channel = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o644)
         try:
-            os.write(channel, line.encode() + b"\n")
-            os.fsync(channel)
-        finally:
-            os.close(channel)
+            path.parent.mkdir(parents=True, exist_ok=True)
+            channel = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o644)
+            try:
+                os.write(channel, line.encode() + b"\n")
+                os.fsync(channel)
+            finally:
+                os.close(channel)
+        except OSError as exc:
+            raise _not_written(path, exc) from exc
+
+    def free_bytes(self, folder: Path) -> int:
+        while not folder.is_dir():
+            folder = folder.parent
+        return shutil.disk_usage(folder).free
 
     def remove(self, path: Path) -> None:
         path.unlink(missing_ok=True)
@@ -147,9 +155,24 @@ class RealHost:
         on_progress: Callable[[dict[str, Any]], None],
         should_stop: Callable[[], bool],
     ) -> dict[str, Any]:
-        from .gate_edge import call_gate
+        """Run the gate and return its result; its code is loaded only when there is something to gate."""
+        from ..gate.context import GateContext
+        from ..gate.plan import GatePlan
+        from ..gate.run import run_gate
 
-        return call_gate(base_url, plan, folder, key=key, context=context, on_progress=on_progress, should_stop=should_stop)
+        return run_gate(
+            base_url,
+            GatePlan.from_dict(dict(plan)),
+            folder,
+            api_key=key,
+            context=GateContext.from_dict(context),
+            on_progress=on_progress,
+            should_stop=should_stop,
+        )
+
+
+def _not_written(path: Path, exc: OSError) -> InferopsError:
+    return InferopsError(f"{path} cannot be written: {exc.strerror}", where=str(path), do="free space or rights there")
 
 
 def _sync_folder(folder: Path) -> None:

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import datetime
+import functools
 import json
 from typing import TYPE_CHECKING, Any
 
@@ -102,7 +103,8 @@ def prove_release(tx: Transaction, spec: ReleaseSpec) -> None:
         expect=spec.expect,
         check=spec.check,
     )
-    tx.host.write(tx.folder / f"proof-{spec.id}.json", json.dumps(seen.as_dict(), indent=1) + "\n")
+    text = json.dumps(seen.as_dict(), indent=1) + "\n"
+    tx.record(functools.partial(tx.host.write, tx.folder / f"proof-{spec.id}.json", text))
     if seen.failures:
         raise PhaseError(*seen.failures)
     tx.progress.say(f"proven: {spec.model['served_name']} generates, settings are as asked ({len(spec.expect)} expectations met)")
@@ -140,7 +142,12 @@ def gate(tx: Transaction, round_number: int) -> dict[str, Any]:
         return services.show(host, unit).pid != before.pid
 
     context = {**spec.gate_context, "promoted_result": _promoted_result(tx), "about": about(spec)}
-    result = host.gate(spec.base_url, plan, folder, key=tx.key, context=context, on_progress=on_progress, should_stop=should_stop)
+    try:
+        result = host.gate(
+            spec.base_url, plan, folder, key=tx.key, context=context, on_progress=on_progress, should_stop=should_stop
+        )
+    except OSError as exc:
+        raise PhaseError(f"the gate cannot keep its results in {folder}: {exc.strerror or exc}") from exc
     after = services.show(host, unit)
     verdict, reasons = str(result.get("verdict")), list(result.get("reasons") or [])
     if after.pid != before.pid or not after.is_up:
@@ -170,9 +177,11 @@ def take_evidence(tx: Transaction) -> None:
     unit = unit_texts.run_unit(tx.spec.instance, tx.spec.id)
     if tx.host.names(folder) or services.show(tx.host, unit).active == "inactive":
         return
-    names = evidence.collect(tx.host, unit, tx.spec.base_url, folder, key=tx.key, secrets=tx.progress.secrets)
+    texts = evidence.collect(tx.host, unit, tx.spec.base_url, key=tx.key, secrets=tx.progress.secrets)
+    for name, text in texts.items():
+        tx.record(functools.partial(tx.host.write, folder / name, text))
     tx.attempt["evidence"] = str(folder)
-    tx.progress.say(f"evidence kept in {folder}: {', '.join(names) or 'none'}")
+    tx.progress.say(f"evidence kept in {folder}: {', '.join(tx.host.names(folder)) or 'none'}")
 
 
 def enable_promoted(tx: Transaction, instance: str) -> None:

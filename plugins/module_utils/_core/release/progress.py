@@ -4,11 +4,13 @@
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from ..errors import InferopsError
 from .host import Host
 from .redact import scrub
 
@@ -29,7 +31,14 @@ class Progress:
             return
         self.last = text
         line = {"t": round(self.host.now(), 3), "phase": self.phase, "text": text, **numbers}
-        self.host.append(self.path, scrub(json.dumps(line), self.secrets))
+        try:
+            self.host.append(self.path, scrub(json.dumps(line), self.secrets))
+        except (InferopsError, OSError):
+            self.aside(text)  # A line of progress is no reason to give up.
+
+    def aside(self, text: str) -> None:
+        """Say something where the disk does not matter: the journal of the runner."""
+        print(scrub(text, self.secrets), file=sys.stderr, flush=True)
 
     def hide(self, secrets: Iterable[str]) -> None:
         self.secrets = tuple({*self.secrets, *secrets})

@@ -21,7 +21,7 @@ from .store import Store
 GATED = ("deploy", "replace")
 # A killed runner is started again by systemd; one that dies this often dies of the same cause each time.
 MOST_RUNS = 10
-FINISHED_WELL = ("promoted", "serving")
+RETRY_S = 10.0
 
 
 class Transaction:
@@ -36,6 +36,7 @@ class Transaction:
         self.back: ReleaseSpec | None = store.spec(promoted) if promoted else None
         self.folder = store.release_folder(attempt["id"]) / "attempts" / attempt["attempt"]
         self.progress = Progress(host, self.folder / "progress.jsonl")
+        self.said_unwritten = False
         self.key, secrets = store.secrets(self.spec)
         self.progress.hide(secrets)
         if self.back:
@@ -45,12 +46,13 @@ class Transaction:
         """Carry the attempt to its end and return the outcome."""
         first = self.attempt["runs"] == 0
         interrupted = self.attempt["phase"]
-        self._save(runs=self.attempt["runs"] + 1)
+        self.attempt["runs"] += 1
         if self.attempt["runs"] > MOST_RUNS:
             return self._end("nothing_serves", f"NOTHING SERVES: given up after {MOST_RUNS} runs", self.attempt["reasons"])
         if not first:
             return self._resume(interrupted)
         try:
+            self._save()
             return self._forward()
         except PhaseError as exc:
             return self._back(exc.reasons)
@@ -164,6 +166,7 @@ class Transaction:
         )
 
     def _resume(self, interrupted: str) -> str:
+        self.record(lambda: self.store.save_attempt(self.attempt), needed=False)
         rebooted = self.attempt["boot_id"] != self.host.boot_id()
         cause = "the host was rebooted" if rebooted else "the transaction was killed"
         self.progress.phase = interrupted
@@ -229,7 +232,18 @@ class Transaction:
 
     def _save(self, **changes: Any) -> None:
         self.attempt.update(changes)
-        self.store.save_attempt(self.attempt)
+        self.record(lambda: self.store.save_attempt(self.attempt))
+
+    def record(self, write: Callable[[], None], *, needed: bool = True) -> None:
+        """Write a record. On the way back a full disk must not keep the promoted release out of service, so it is noted only."""
+        try:
+            write()
+        except (InferopsError, OSError) as exc:
+            if needed and not self.attempt.get("going_back"):
+                raise
+            if not self.said_unwritten:
+                self.progress.aside(f"records are left out from here on: {exc}")
+            self.said_unwritten = True
 
     def _event(self, event: str, **more: Any) -> dict[str, Any]:
         kept = {key: self.attempt.get(key) for key in ("attempt", "kind", "owner", "since", "load_s", "reasons")}
@@ -247,52 +261,19 @@ class Transaction:
     def _end(self, outcome: str, message: str, reasons: list[str]) -> str:
         self.progress.say(message)
         self.attempt.update(outcome=outcome, message=message, reasons=reasons, ended=round(self.host.now(), 3))
-        self.store.remember(self._event(outcome if outcome != "promoted" else "admitted", message=message))
         if outcome == "stopped":
             phases.disable_runner(self)
-        self.store.save_attempt(self.attempt)
+        event = self._event(outcome if outcome != "promoted" else "admitted", message=message)
+        self._last_record(lambda: self.store.remember(event))
+        self._last_record(lambda: self.store.save_attempt(self.attempt))
         return outcome
 
-
-def carry_on(host: Host, store: Store, say: Callable[[str], None]) -> str:
-    """Do what the runner is started for: finish an attempt, or after a boot admit what is promoted. Returns the outcome."""
-    attempt = store.attempt()
-    if attempt is not None and not attempt.get("outcome"):
-        outcome = Transaction(host, store, attempt).run()
-        say(f"{outcome}: {attempt.get('message', '')}")
-        return outcome
-    try:
-        say(ensure_admitted(host, store, say))
-    except PhaseError as exc:
-        say(f"NOTHING SERVES: {exc}")
-        return "nothing_serves"
-    return "serving"
-
-
-def ensure_admitted(host: Host, store: Store, say: Callable[[str], None]) -> str:
-    """After a boot, without an attempt to finish: wait for the promoted release, prove it, admit clients."""
-    promoted = store.pointer("promoted")
-    if promoted is None:
-        return "nothing promoted"
-    spec = store.spec(promoted)
-    if spec.front["kind"] != "none" and admission.is_open(host, spec):
-        return "already admitted"
-    stand_in = {
-        "attempt": "boot",
-        "id": promoted,
-        "from": promoted,
-        "kind": "boot",
-        "phase": "boot",
-        "runs": 1,
-        "reasons": [],
-        "gate_wanted": False,
-    }
-    boot = Transaction(host, store, stand_in)
-    say(f"waiting for release {promoted}")
-    phases.ensure_up(boot, spec)
-    phases.prove_release(boot, spec)
-    trouble = admission.open_front(host, spec)
-    if trouble:
-        raise PhaseError(trouble)
-    store.remember({"t": round(host.now(), 3), "event": "boot", "release": promoted, "boot_id": host.boot_id()})
-    return f"release {promoted} is proven and admitted"
+    def _last_record(self, write: Callable[[], None]) -> None:
+        """Write down how it ended, as soon as that is possible: until then the next run would not know."""
+        while True:
+            try:
+                return write()
+            except (InferopsError, OSError) as exc:
+                text = str(exc).partition("\n")[0]
+                self.progress.aside(f"{self.attempt['message']}; this is recorded as soon as that is possible: {text}")
+                self.host.sleep(RETRY_S)

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
+from ansible_collections.inferops.sglang.plugins.module_utils._core.release.runner import carry_on
 from ansible_collections.inferops.sglang.plugins.module_utils._core.release.spec import ReleaseSpec
 from ansible_collections.inferops.sglang.plugins.module_utils._core.release.store import Store
 from ansible_collections.inferops.sglang.plugins.module_utils._core.release.submit import submit
 from ansible_collections.inferops.sglang.plugins.module_utils._core.release.systemd import quote
-from ansible_collections.inferops.sglang.plugins.module_utils._core.release.transaction import carry_on
 
 from .simulated_host import INSTANCE, SECRET, SimulatedHost
 

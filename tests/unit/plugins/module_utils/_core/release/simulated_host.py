@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from ansible_collections.inferops.sglang.plugins.module_utils._core.errors import InferopsError
 from ansible_collections.inferops.sglang.plugins.module_utils._core.release.host import Answer, LockHeldError, Ran
 from ansible_collections.inferops.sglang.plugins.module_utils._core.release.ports import Listener
 from ansible_collections.inferops.sglang.plugins.module_utils._core.release.systemd import setting, split
@@ -45,6 +46,9 @@ class SimulatedHost:
         self.gate_takes_s = 60
         self.foreign: dict[int, Listener] = {}
         self.front_opened_by_gate = False
+        self.free = 1 << 40
+        self.full_from_gate = False
+        self.disk_full_until: float | None = None
 
     # edges that only look
     def now(self) -> float:
@@ -86,11 +90,21 @@ class SimulatedHost:
         if self.crash_at == self.effects and self.crash_after:
             raise Crash
 
+    def free_bytes(self, folder: Path) -> int:
+        return self.free
+
+    def room(self, path: Path) -> None:
+        """Fail as a full disk does, where the records are."""
+        if self.disk_full_until is not None and self.clock < self.disk_full_until and "/var/lib/" in str(path):
+            raise InferopsError(f"{path} cannot be written: No space left on device", where=str(path))
+
     def write(self, path: Path, text: str, mode: int = 0o644) -> None:
+        self.room(path)
         with self.effect():
             self.files[str(path)] = text
 
     def append(self, path: Path, line: str) -> None:
+        self.room(path)
         with self.effect():
             self.files[str(path)] = self.files.get(str(path), "") + line + "\n"
 
@@ -225,6 +239,9 @@ class SimulatedHost:
             self.front_opened_by_gate |= self.is_open()
             on_progress({"text": f"gate {self.gates} with {key}"})
             self.clock += self.gate_takes_s
+            if self.full_from_gate:
+                self.disk_full_until = self.clock + 3600
+                raise OSError(28, "No space left on device")
             verdict = self.verdicts.pop(0) if self.verdicts else "pass"
             self.files[f"{folder}/result.json"] = json.dumps({"verdict": verdict})
             reasons = [] if verdict == "pass" else [f"the figures say {verdict}"]

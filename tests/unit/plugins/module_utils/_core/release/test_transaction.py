@@ -370,3 +370,41 @@ def test_what_failed_before_is_forgotten_once_another_release_serves():
 @pytest.mark.parametrize(("status", "word"), [(243, "LoadCredential="), (203, "ExecStart="), (64, "refuses its arguments")])
 def test_an_exit_status_is_told_in_words(status, word):
     assert word in UnitState("failed", "failed", "exit-code", status, 0, 0, "").why_down()
+
+
+def test_a_disk_that_fills_up_during_the_gate_does_not_keep_the_promoted_release_out_of_service(capsys):
+    host, store = new_host()
+    deploy(host, store, OLD)
+    host.full_from_gate = True
+    since = host.clock
+    assert deploy(host, store, NEW, replace=True) == "rolled_back"
+    assert serves(host, OLD_ID)
+    assert host.clock > since + 3600, "recorded when there was room again"
+    assert "cannot keep its results" in store.attempt()["reasons"][0]
+    assert "recorded as soon as that is possible" in capsys.readouterr().err
+    assert [event["event"] for event in store.history()][-1] == "rolled_back"
+
+
+def test_a_runner_started_again_on_a_full_disk_still_brings_the_promoted_release_back():
+    host, store = new_host()
+    deploy(host, store, OLD)
+    host.crash_at, host.crash_after = None, False
+    ask(host, store, NEW, replace=True)
+    attempt = store.attempt() | {"runs": 1, "phase": "gate"}
+    store.save_attempt(attempt)
+    host.do_stop(host.serving()[0])
+    host.disk_full_until = host.clock + 3600
+    assert run_attempt(host, store) == "rolled_back"
+    assert serves(host, OLD_ID)
+
+
+def test_too_little_space_is_refused_before_anything_is_touched():
+    host, store = new_host()
+    deploy(host, store, OLD)
+    host.free = 10 << 20
+    before = dict(host.files)
+    with pytest.raises(InferopsError, match="10 MiB are free") as refused:
+        ask(host, store, NEW, replace=True)
+    assert refused.value.details["where"] == f"{store.folder} on the host"
+    assert host.files == before
+    assert serves(host, OLD_ID)
