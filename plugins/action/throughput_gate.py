@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import json
 import shlex
 import time
 from typing import Any
@@ -11,13 +10,12 @@ from typing import Any
 from ansible.errors import AnsibleConnectionFailure
 from ansible.module_utils.parsing.convert_bool import boolean
 from ansible.plugins.action import ActionBase
-from ansible.utils.display import Display
+from ansible_collections.inferops.sglang.plugins.plugin_utils.live import Growing, Live, unix_lines
 
 POLL_S = 2.0
 LOST_POLLS = 10
 MODULE = "inferops.sglang.throughput_gate"
-ENDED = "#ended"
-display = Display()
+ENDED = "ended"
 
 
 class ActionModule(ActionBase):
@@ -36,49 +34,39 @@ class ActionModule(ActionBase):
         if started.get("failed"):
             return {**result, **started}
         # Ctrl-C from here on leaves the target alone: its lease expires, the load ends, what was measured is kept.
-        self._follow(started)
+        self._follow(started, Live(task_vars))
         return {**result, **self._module({**args, "run_id": started["run_id"]}, task_vars)}
 
     def _module(self, args: dict[str, Any], task_vars: dict[str, Any] | None) -> dict[str, Any]:
         return dict(self._execute_module(module_name=MODULE, module_args=args, task_vars=task_vars))
 
-    def _follow(self, started: dict[str, Any]) -> None:
-        offset, lost = 1, 0
+    def _follow(self, started: dict[str, Any], live: Live) -> None:
+        progress, lost = Growing(), 0
         while True:
             try:
-                text = self._poll(started, offset)
+                output = self._poll(started, progress)
                 lost = 0
             except AnsibleConnectionFailure as exc:
                 lost += 1
                 if lost >= LOST_POLLS:
                     raise
-                display.warning(f"gate  lost the connection ({exc}); trying again")
+                live.warn(f"gate  lost the connection ({exc}); trying again")
                 time.sleep(POLL_S)
                 continue
-            body, dummy, state = text.rpartition("\n#")
-            whole = body[: body.rfind("\n") + 1]
-            offset += len(whole.encode())
-            for line in whole.splitlines():
-                self._show(line)
-            if f"#{state.strip()}" == ENDED and not whole:
-                return
-            if f"#{state.strip()}" != ENDED:
+            body, dummy, state = output.rpartition("\n#")
+            texts = progress.take(body)
+            for text in texts:
+                live.say(text)
+            if state.strip() != ENDED:
                 time.sleep(POLL_S)
+            elif not texts:
+                return
 
-    def _poll(self, started: dict[str, Any], offset: int) -> str:
+    def _poll(self, started: dict[str, Any], progress: Growing) -> str:
         """Renew the lease, return new progress and a last line that says whether the process is still there."""
-        progress, lease, pid = shlex.quote(started["progress"]), shlex.quote(started["lease"]), int(started["pid"])
+        path, lease, pid = shlex.quote(started["progress"]), shlex.quote(started["lease"]), int(started["pid"])
         command = (
-            f"touch -c {lease}; s=ended; kill -0 {pid} 2>/dev/null && s=running; "
-            f"[ -d /proc/{pid} ] && s=running; tail -c +{offset} {progress} 2>/dev/null; printf '\\n#%s\\n' $s"
+            f"touch -c {lease}; s={ENDED}; kill -0 {pid} 2>/dev/null && s=running; "
+            f"[ -d /proc/{pid} ] && s=running; {progress.tail} {path} 2>/dev/null; printf '\\n#%s\\n' $s"
         )
-        # A terminal in between (ssh -tt for become) turns line ends into two bytes; the offset counts those in the file.
-        return str(self._low_level_execute_command(command).get("stdout", "")).replace("\r\n", "\n")
-
-    def _show(self, line: str) -> None:
-        try:
-            text = json.loads(line)["text"]
-        except (ValueError, KeyError, TypeError):
-            return
-        host = self._task.delegate_to or (self._play_context.remote_addr or "")
-        display.display(f"{host}  {text}" if host else str(text))
+        return unix_lines(str(self._low_level_execute_command(command).get("stdout", "")))

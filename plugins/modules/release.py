@@ -127,6 +127,11 @@ options:
   instance:
     description: Name of the instance. Required for O(state=rolled_back); otherwise taken from O(spec.instance).
     type: str
+  tools:
+    description: >-
+      The tools environment on the host as it is now, with the keys C(python) and C(archive). For O(state=rolled_back): the
+      release gone back to is run by these, since those it was made with may have been removed. Without it, those are used.
+    type: dict
   replace:
     description: Whether a release that serves may be taken out of service for the new one.
     type: bool
@@ -240,6 +245,7 @@ def argument_spec() -> dict:
         "state": {"type": "str", "choices": ["present", "rolled_back"], "default": "present"},
         "spec": {"type": "dict"},
         "instance": {"type": "str"},
+        "tools": {"type": "dict"},
         "replace": {"type": "bool", "default": False},
         "window_s": {"type": "float", "default": 0},
         "on_inconclusive": {"type": "str", "choices": ["go_back", "hold"], "default": "go_back"},
@@ -269,6 +275,7 @@ def main() -> None:
             on_inconclusive=p["on_inconclusive"],
             owner=p["owner"],
             check_mode=module.check_mode,
+            tools=p["tools"],
         )
     except InferopsError as exc:
         module.fail_json(msg=str(exc), **exc.details)

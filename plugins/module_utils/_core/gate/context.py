@@ -9,7 +9,7 @@ from typing import Any
 
 from ..errors import InferopsError
 from ..topology.model import ModelShape
-from ..topology.roofline import bound_tokens_per_s, stage_read_bytes
+from ..topology.roofline import best_filling, stage_read_bytes
 
 
 @dataclass(frozen=True)
@@ -60,7 +60,7 @@ class GateContext:
         """Return the roofline bound at a concurrency [tokens/s], None when model, layout or bandwidth is unknown."""
         if self.model_config is None or self.tp_size is None or self.pp_size is None or self.bandwidth_gb_s is None:
             return None
-        return bound_tokens_per_s(
+        filling = best_filling(
             ModelShape.from_config(self.model_config),
             tp_size=self.tp_size,
             pp_size=self.pp_size,
@@ -70,6 +70,7 @@ class GateContext:
             partition=self.partition,
             kv_cache_dtype=self.kv_cache_dtype,
         )
+        return None if filling is None else filling.tokens_per_s
 
     def evidence(self, require: Mapping[str, float]) -> dict[str, Any]:
         """Return what the diagnosis may use beside the result."""

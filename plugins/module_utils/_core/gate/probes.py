@@ -68,7 +68,20 @@ async def served_model(client: Client, wanted: str | None) -> str:
     return wanted if wanted is not None else names[0]
 
 
-async def sanity(client: Client, plan: GatePlan, model: str) -> list[str]:
+def beyond(trace: Trace, max_tokens: int, stream_interval: int) -> str:
+    """Say what an answer shows whose usage is above max_tokens: tokens that were made, or a count that cannot be right.
+
+    The server is to blame either way; only the chunks that arrived tell which of the two it is.
+    """
+    if trace.events * stream_interval > max_tokens:
+        return f"max_tokens {max_tokens} was ignored: {trace.output_tokens} tokens came in {trace.events} chunks"
+    return (
+        f"usage says {trace.output_tokens} tokens where max_tokens was {max_tokens} and {trace.events} chunks with text arrived: "
+        "count and answer disagree"
+    )
+
+
+async def sanity(client: Client, plan: GatePlan, model: str, *, stream_interval: int | None) -> list[str]:
     """Ask one plain question; return why the answer cannot be trusted (nothing when it can)."""
     question = plan.sanity
     body = {"model": model, "max_tokens": question.max_tokens, "temperature": 0, "stream": True}
@@ -81,7 +94,7 @@ async def sanity(client: Client, plan: GatePlan, model: str) -> list[str]:
         return [f"sanity probe: {trace.error}"]
     reasons = []
     if trace.output_tokens is not None and trace.output_tokens > question.max_tokens:
-        reasons.append(f"sanity probe: max_tokens {question.max_tokens} was ignored, {trace.output_tokens} tokens came back")
+        reasons.append(f"sanity probe: {beyond(trace, question.max_tokens, stream_interval or 1)}")
     if degenerate(trace, plan):
         reasons.append(f"sanity probe: the answer is garbage ({trace.text[:40]!r})")
     elif question.expect is not None and question.expect.lower() not in trace.text.lower():

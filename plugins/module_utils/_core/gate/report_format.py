@@ -85,6 +85,20 @@ def bound_ratio(point: Mapping[str, Any]) -> float | None:
     return None if speed is None or not bound else speed / bound
 
 
+def requests_ended(requests: Mapping[str, Any]) -> str:
+    """Return how many of the requests that ran to their end were fine; those in flight when the window closed are apart.
+
+    >>> requests_ended({"planned": 31, "ok": 24, "failed": 0, "cancelled": 7})
+    '24 of 24, 7 cut at the end'
+    >>> requests_ended({"planned": 3, "ok": 1, "failed": 2})
+    '1 of 3, 2 failed'
+    """
+    planned, cut, failed = (number(requests.get(name)) for name in ("planned", "cancelled", "failed"))
+    parts = [f"{figure(requests.get('ok'))} of {figure(None if planned is None else planned - (cut or 0))}"]
+    parts += [f"{figure(failed)} failed"] if failed else []
+    return ", ".join(parts + ([f"{figure(cut)} cut at the end"] if cut else []))
+
+
 def limit_line(limit: Mapping[str, Any]) -> str:
     """Return one limit on one line: metric, value, interval, limit, sample count."""
     sign = "≥" if str(limit.get("metric", "")).startswith("min_") else "≤"

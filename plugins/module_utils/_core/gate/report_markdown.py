@@ -6,7 +6,7 @@ from __future__ import annotations
 from typing import Any
 
 from .report_data import ResultFolder, mapping, mappings
-from .report_format import bound_ratio, figure, interval, limit_line, percent
+from .report_format import bound_ratio, figure, interval, limit_line, percent, requests_ended
 
 
 def render_markdown(folder: ResultFolder) -> str:
@@ -22,7 +22,7 @@ def render_markdown(folder: ResultFolder) -> str:
     lines += [f"- {_text(reason)}" for reason in result.get("reasons") or ()]
     lines += [
         "",
-        "| in flight | tok/s | 95 % interval | bound | of bound | TTFT p50 / p90 ms | TPOT p50 ms | ok / planned | verdict |",
+        "| in flight | tok/s | 95 % interval | bound | of bound | TTFT p50 / p90 ms | TPOT p50 ms | requests ok | verdict |",
         "| --: | --: | :-: | --: | --: | --: | --: | --: | :-- |",
     ]
     confidence = mapping(result.get("plan")).get("confidence")
@@ -38,7 +38,7 @@ def render_markdown(folder: ResultFolder) -> str:
             percent(bound_ratio(point)),
             f"{figure(ttft.get('p50'), 0)} / {figure(ttft.get('p90'), 0)}",
             figure(tpot.get("p50"), 1),
-            f"{figure(requests.get('ok'))} / {figure(requests.get('planned'))}",
+            requests_ended(requests),
             _text(point.get("verdict") or "observed"),
         )
         lines.append("| " + " | ".join(cells) + " |")

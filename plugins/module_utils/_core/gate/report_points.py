@@ -9,7 +9,7 @@ from typing import Any
 from . import charts
 from .diagnosis_evidence import number
 from .report_data import ResultFolder, mapping, mappings
-from .report_format import ABSENT, bound_ratio, escape, figure, interval, limit_line, percent
+from .report_format import ABSENT, bound_ratio, escape, figure, interval, limit_line, percent, requests_ended
 
 
 def key(style: str, text: str) -> str:
@@ -81,7 +81,7 @@ def table(folder: ResultFolder) -> str:
 
 def _row(point: Mapping[str, Any]) -> str:
     ttft, tpot, requests = (mapping(point.get(name)) for name in ("ttft_ms", "tpot_ms", "requests"))
-    failed = number(requests.get("failed"))
+    ended, dummy, others = requests_ended(requests).partition(", ")
     cells = (
         f"<b>{figure(point.get('concurrency'))}</b>",
         f"<b>{figure(point.get('output_tokens_per_s'), 1)}</b><small>{interval(point.get('ci'))}</small>",
@@ -92,8 +92,7 @@ def _row(point: Mapping[str, Any]) -> str:
         f"<small>p99 {figure(ttft.get('p99'), 0)}, n = {figure(ttft.get('n'))}</small>",
         f"{figure(tpot.get('p50'), 1)} / {figure(tpot.get('p90'), 1)} ms"
         f"<small>p99 {figure(tpot.get('p99'), 1)}, n = {figure(tpot.get('n'))}</small>",
-        f"{figure(requests.get('ok'))} of {figure(requests.get('planned'))}"
-        + (f"<small>{figure(failed)} failed</small>" if failed else ""),
+        f"{ended}<small>{others}</small>",
         badge(point.get("verdict")),
     )
     return (

@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
+from ..errors import InferopsError
 from ..units import human_seconds, ns_to_s
 from . import engine, probes
 from .client import Client, clean_base_url, http_library
@@ -24,6 +25,7 @@ from .nvml import Nvml
 from .plan import GatePlan
 from .prompts import PromptMaker, vocabulary_size
 from .report import write_reports
+from .validity import check_passes
 from .verdict import FAIL, INCONCLUSIVE, Yardsticks, run_verdict
 
 SCHEMA = 1
@@ -61,6 +63,11 @@ def run_gate(
             asyncio.run(gate.run(api_key, should_stop))
             sampler.close()
             return gate.finish()
+        except InferopsError as exc:
+            # Whoever finds the folder later reads there, too, that nothing was judged and why.
+            gate.doubtful.append(f"{exc.what}: {exc.details['why']}" if exc.details.get("why") else exc.what)
+            gate.finish()
+            raise
         finally:
             sampler.close()
             folder.close()
@@ -128,12 +135,7 @@ class Gate:
         verdict = run_verdict(
             verdicts, planned=len(self.plan.points), wrong=bool(self.wrong), doubtful=bool(self.doubtful) or not final
         )
-        reasons = self.wrong + [
-            f"concurrency {point['concurrency']}: {reason}"
-            for point in self.points
-            if point["verdict"] in (FAIL, INCONCLUSIVE)
-            for reason in point["reasons"]
-        ]
+        reasons = self.wrong + point_reasons(self.points, self.plan.require)
         missing = len(self.plan.points) - len(self.points)
         unfinished = [f"{missing} of {len(self.plan.points)} points were not measured"] if missing else []
         windows = [tuple(point["window_ns"]) for point in self.points if point["window_ns"]]
@@ -164,7 +166,7 @@ class Gate:
                 self._note(f"cards were not observed: {self.sampler.problem}")
             self.folder.result(self.result())
             self._report({"state": "probe", "text": f"gate  asking {model} one question before the load"})
-            self.wrong += await probes.sanity(client, self.plan, model)
+            self.wrong += await probes.sanity(client, self.plan, model, stream_interval=self._stream_interval)
             if self.wrong:
                 return
             wire = await self._wire(client, model)
@@ -176,7 +178,14 @@ class Gate:
             if self.points[-1]["ended_by"] in ("too many failures", "warm-up failed"):
                 return
         async with Client(self.base_url, api_key=api_key, clock_ns=self.clock_ns) as client:
-            self.wrong += [f"after the load: {reason}" for reason in await probes.sanity(client, self.plan, model)]
+            again = await probes.sanity(client, self.plan, model, stream_interval=self._stream_interval)
+            self.wrong += [f"after the load: {reason}" for reason in again]
+
+    @property
+    def _stream_interval(self) -> int | None:
+        """How many tokens the server puts into a chunk, when it says so."""
+        found = self.engine["resolved"].get("stream_interval")
+        return found if isinstance(found, int) else None
 
     async def _wire(self, client: Client, model: str) -> probes.Wire | None:
         maker = PromptMaker(
@@ -220,12 +229,7 @@ class Gate:
         doubts = throttled(cards)
         if strangers := self.sampler.newcomers():
             doubts.append(f"other processes computed on the cards: {', '.join(map(str, strangers))}")
-        interval = self.engine["resolved"].get("stream_interval")
-        entry = run.entry(
-            gpus=cards,
-            stream_interval=interval if isinstance(interval, int) else None,
-            doubts=doubts,
-        )
+        entry = run.entry(gpus=cards, stream_interval=self._stream_interval, doubts=doubts)
         self.points.append(entry)
         self.folder.result(self.result())
         rate = entry["output_tokens_per_s"]
@@ -240,6 +244,20 @@ class Gate:
 
     def _report(self, line: Mapping[str, Any]) -> None:
         self._on_progress(self.folder.progress({"elapsed_s": round(ns_to_s(self.clock_ns()), 1), **line}))
+
+
+def point_reasons(points: list[dict[str, Any]], require: Mapping[str, float]) -> list[str]:
+    """Return the reasons of the points for the whole run; what the plan requires everywhere is said once, not per point."""
+    told = [
+        (point["concurrency"], reason)
+        for point in points
+        if point["verdict"] in (FAIL, INCONCLUSIVE)
+        for reason in point["reasons"]
+    ]
+    repeated = {name for name in require if sum(reason.startswith(f"{name}: ") for dummy, reason in told) > 1}
+    whole = check_passes(_summed(points), {name: require[name] for name in repeated})
+    once = {reason.partition(":")[0]: reason for reason in whole.wrong + whole.doubtful}
+    return [*once.values()] + [f"concurrency {at}: {reason}" for at, reason in told if reason.partition(":")[0] not in once]
 
 
 def _summed(points: list[dict[str, Any]]) -> dict[str, dict[str, int]] | None:

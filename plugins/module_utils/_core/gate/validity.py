@@ -8,7 +8,7 @@ from typing import Any
 
 from .load import PointLoad
 from .plan import GatePlan
-from .probes import degenerate
+from .probes import beyond, degenerate
 from .stream import Trace
 from .verdict import Validity
 
@@ -88,8 +88,8 @@ def _check_counts(ok: Sequence[Trace], plan: GatePlan, validity: Validity, strea
     over = [trace for trace in counted if (trace.output_tokens or 0) > wanted]
     short = [trace for trace in counted if (trace.output_tokens or 0) < wanted]
     if over:
-        most = max(trace.output_tokens or 0 for trace in over)
-        validity.wrong.append(f"max_tokens {wanted} was ignored in {len(over)} of {len(ok)} answers (up to {most} tokens)")
+        most = max(over, key=lambda trace: trace.output_tokens or 0)
+        validity.wrong.append(f"{len(over)} of {len(ok)} answers: {beyond(most, wanted, stream_interval)}")
     if len(short) > 0.01 * len(ok):
         least = min(trace.output_tokens or 0 for trace in short)
         validity.doubtful.append(

@@ -84,8 +84,8 @@ def decide(host: Host, store: Store, spec: ReleaseSpec, *, replace: bool, window
     return Decision("replace", f"replacing release {promoted} by {spec.id}", spec, promoted, figures=figures)
 
 
-def decide_rollback(host: Host, store: Store, *, window_s: float) -> Decision:
-    """Return what to do for state rolled_back."""
+def decide_rollback(host: Host, store: Store, *, window_s: float, tools: Mapping[str, str] | None) -> Decision:
+    """Return what to do for state rolled_back. The tools of today carry it out: those recorded back then may be gone."""
     promoted, previous = store.pointer("promoted"), store.pointer("previous")
     if promoted is None or previous is None:
         raise InferopsError(
@@ -95,6 +95,8 @@ def decide_rollback(host: Host, store: Store, *, window_s: float) -> Decision:
             do="deploy the wanted release from its inventory",
         )
     spec, back = store.spec(previous), store.spec(promoted)
+    if tools is not None:
+        spec = spec.with_tools(tools)
     figures = forecast.forecast(spec, back, store.history(), gated=False)
     _check_window(figures, window_s)
     return Decision("rollback", f"going back from release {promoted} to {previous}", spec, promoted, figures=figures)

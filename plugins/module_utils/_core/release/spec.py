@@ -99,6 +99,11 @@ class ReleaseSpec:
         """Return the unit with the id filled in."""
         return self.unit.replace(RELEASE_MARK, self.id)
 
+    def with_tools(self, tools: Mapping[str, str]) -> ReleaseSpec:
+        """Return the same release run by other tools: the id stays, so what was recorded with it stays its own."""
+        unit = self.unit.replace(self.tools["python"], tools["python"]).replace(self.tools["archive"], tools["archive"])
+        return ReleaseSpec.from_dict({**self.raw, "tools": dict(tools), "unit": unit})
+
     @classmethod
     def from_dict(cls, data: Any) -> ReleaseSpec:
         """Return the checked spec; raise InferopsError that names the first key that is missing, unknown or of the wrong kind."""

@@ -28,9 +28,14 @@ def submit(
     on_inconclusive: str = "go_back",
     owner: str = "ansible",
     check_mode: bool = False,
+    tools: Mapping[str, str] | None = None,
 ) -> dict[str, Any]:
-    """Decide and, unless in check mode, submit. ``spec`` is None for a rollback. Returns the module's result."""
+    """Decide and, unless in check mode, submit. ``spec`` is None for a rollback, with ``tools`` as they are now.
+
+    Returns the module's result.
+    """
     wanted: dict[str, Any] = {"replace": replace, "window_s": window_s, "on_inconclusive": on_inconclusive, "owner": owner}
+    wanted["tools"] = tools
     if check_mode and not host.names(store.folder):
         return _submit(host, store, spec, check_mode=True, **wanted)
     try:
@@ -50,6 +55,7 @@ def _submit(
     on_inconclusive: str,
     owner: str,
     check_mode: bool,
+    tools: Mapping[str, str] | None,
 ) -> dict[str, Any]:
     last = store.attempt()
     found = unfinished(host, store)
@@ -66,7 +72,7 @@ def _submit(
             _start_runner(host, store)
         return recovered
     decision = (
-        decide_rollback(host, store, window_s=window_s)
+        decide_rollback(host, store, window_s=window_s, tools=tools)
         if spec is None
         else decide(host, store, spec, replace=replace, window_s=window_s)
     )

@@ -104,8 +104,9 @@ def best_filling(
     partition: Sequence[int] | str | None = None,
     kv_cache_dtype: str = "auto",
 ) -> Filling | None:
-    """Return the fastest way to keep up to ``concurrency`` requests going; None where shape or bandwidth is unknown.
+    """Return the fastest way to keep up to ``concurrency`` requests going: its speed is the bound [output tokens/s].
 
+    None where shape or bandwidth is unknown.
     Without ``partition`` the stages count as even (the hardware's bound); with one, as split (this server's bound).
     """
     if bandwidth_gb_s is None or bandwidth_gb_s <= 0 or concurrency < 1:
@@ -134,28 +135,3 @@ def best_filling(
             if best is None or speed > best.tokens_per_s:
                 best = Filling(requests, count, speed)
     return best
-
-
-def bound_tokens_per_s(
-    shape: ModelShape,
-    *,
-    tp_size: int,
-    pp_size: int,
-    concurrency: int,
-    bandwidth_gb_s: float | None,
-    context_tokens: float = 0,
-    partition: Sequence[int] | str | None = None,
-    kv_cache_dtype: str = "auto",
-) -> float | None:
-    """Return the bound in output tokens/s at ``concurrency`` requests in flight, or None where it cannot be told."""
-    filling = best_filling(
-        shape,
-        tp_size=tp_size,
-        pp_size=pp_size,
-        concurrency=concurrency,
-        bandwidth_gb_s=bandwidth_gb_s,
-        context_tokens=context_tokens,
-        partition=partition,
-        kv_cache_dtype=kv_cache_dtype,
-    )
-    return None if filling is None else filling.tokens_per_s

@@ -12,7 +12,7 @@ from ansible_collections.inferops.sglang.plugins.module_utils._core.errors impor
 from ansible_collections.inferops.sglang.plugins.module_utils._core.gate.context import GateContext
 from ansible_collections.inferops.sglang.plugins.module_utils._core.gate.nvml import NoNvmlError
 from ansible_collections.inferops.sglang.plugins.module_utils._core.gate.plan import GatePlan
-from ansible_collections.inferops.sglang.plugins.module_utils._core.gate.run import run_gate
+from ansible_collections.inferops.sglang.plugins.module_utils._core.gate.run import point_reasons, run_gate
 
 from .paced_server import Pace, serving
 
@@ -156,6 +156,30 @@ def test_eager_passes_below_the_requirement_fail_r104(tmp_path):
     assert result["engine"]["graph_passes"]["decode"] == {"graph": 50, "eager": 50}
 
 
+def test_what_the_plan_requires_of_every_point_is_said_once(tmp_path):
+    pace = Pace(ttft_s=0.05, itl_s=0.002)
+    options = {"require": {"decode_graph_pass_ratio": 0.99}}
+    result = gate(pace, tmp_path, [{"concurrency": 1}, {"concurrency": 2}], options=options)
+    told = [reason for reason in result["reasons"] if "decode_graph_pass_ratio" in reason]
+    assert told == ["decode_graph_pass_ratio: required 0.99, but the engine counted no decode pass (--enable-metrics)"]
+    assert all(any("decode_graph_pass_ratio" in reason for reason in point["reasons"]) for point in result["points"])
+
+
+def test_a_requirement_missed_at_one_point_names_the_point():
+    passes = ({"graph": 90, "eager": 10}, {"graph": 100, "eager": 0})
+    points = [
+        {
+            "concurrency": concurrency,
+            "verdict": "fail" if found["eager"] else "observed",
+            "reasons": ["decode_graph_pass_ratio: required 0.99, measured 0.9 (n = 100 passes): fail"] if found["eager"] else [],
+            "engine": {"graph_passes": {"decode": found, "prefill": {"graph": 0, "eager": 0}}},
+        }
+        for concurrency, found in zip((1, 8), passes, strict=True)
+    ]
+    (reason,) = point_reasons(points, {"decode_graph_pass_ratio": 0.99})
+    assert reason.startswith("concurrency 1: decode_graph_pass_ratio")
+
+
 def test_garbage_in_the_answer_to_a_plain_question_is_found_before_any_load_r55(tmp_path):
     pace = Pace(ttft_s=0.01, itl_s=0.001, text="!")
     result = gate(pace, tmp_path)
@@ -224,3 +248,12 @@ def test_unreachable_or_wrong_address(url, tmp_path):
     with pytest.raises(InferopsError) as caught:
         run_gate(url, GatePlan.from_dict({"points": [{"concurrency": 1}]}), tmp_path, open_nvml=no_cards)
     assert "p@" not in str(caught.value)
+
+
+def test_the_folder_of_a_run_that_could_not_begin_says_so(tmp_path):
+    with pytest.raises(InferopsError, match="cannot be reached"):
+        run_gate("http://127.0.0.1:9", GatePlan.from_dict({"points": [{"concurrency": 1}]}), tmp_path, open_nvml=no_cards)
+    result = json.loads((tmp_path / "result.json").read_text())
+    assert (result["verdict"], result["finished"]) == ("inconclusive", True)
+    assert "the server cannot be reached" in result["reasons"][0]
+    assert (tmp_path / "report.html").exists()

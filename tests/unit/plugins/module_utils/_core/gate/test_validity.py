@@ -41,7 +41,10 @@ def test_a_healthy_load_gives_no_reason():
 @pytest.mark.parametrize(
     ("values", "reason"),
     [
-        pytest.param({"output_tokens": 60000}, "max_tokens 4 was ignored", id="R15"),
+        pytest.param(
+            {"output_tokens": 60000, "events": 60000}, "max_tokens 4 was ignored: 60000 tokens came in 60000 chunks", id="R15"
+        ),
+        pytest.param({"output_tokens": 12}, "usage says 12 tokens where max_tokens was 4 and 4 chunks", id="R15-count"),
         pytest.param({"distinct": {"!"}, "characters": 400, "text": "!!!!"}, "garbage", id="R55"),
         pytest.param({"status": "failed", "error": "HTTP 500"}, "3 of 3 requests failed, the first: HTTP 500", id="failed"),
     ],

@@ -408,3 +408,16 @@ def test_too_little_space_is_refused_before_anything_is_touched():
     assert refused.value.details["where"] == f"{store.folder} on the host"
     assert host.files == before
     assert serves(host, OLD_ID)
+
+
+def test_going_back_runs_on_the_tools_of_today():
+    host, store = new_host()
+    deploy(host, store, OLD)
+    deploy(host, store, NEW, replace=True)
+    today = {"python": "/opt/tools/2/bin/python", "archive": "/opt/tools/2/inferops.pyz"}
+    assert deploy(host, store, None, tools=today) == "promoted"
+    assert serves(host, OLD_ID)
+    for name in (PROMOTED_UNIT, f"sglang-{INSTANCE}-{OLD_ID}.service", f"inferops-release@{INSTANCE}.service"):
+        text = host.files[f"/etc/systemd/system/{name}"]
+        assert "/opt/tools/2/" in text and "/opt/tools/bin/" not in text and "/opt/tools/inferops.pyz" not in text, name
+    assert store.spec(OLD_ID).id == OLD_ID

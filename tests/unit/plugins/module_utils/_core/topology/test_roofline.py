@@ -9,7 +9,6 @@ import pytest
 from ansible_collections.inferops.sglang.plugins.module_utils._core.topology.model import ModelShape
 from ansible_collections.inferops.sglang.plugins.module_utils._core.topology.roofline import (
     best_filling,
-    bound_tokens_per_s,
     distinct_experts,
     fill_tokens_per_s,
     micro_batch_sizes,
@@ -28,7 +27,8 @@ def kimi(fixtures):
 
 def bound(shape, concurrency, **changes):
     given_ = {"tp_size": 1, "pp_size": 8, "bandwidth_gb_s": WORKSTATION_GB_S} | changes
-    return bound_tokens_per_s(shape, concurrency=concurrency, **given_)
+    filling = best_filling(shape, concurrency=concurrency, **given_)
+    return None if filling is None else filling.tokens_per_s
 
 
 def test_one_token_reads_33_gb(kimi):
@@ -105,7 +105,7 @@ def test_micro_batches_hold_every_request_once(case):
 )
 def test_what_is_not_known_gives_no_bound(kimi, changes):
     arguments = {"tp_size": 1, "pp_size": 8, "concurrency": 1, "bandwidth_gb_s": 1600} | changes
-    assert bound_tokens_per_s(kimi, **arguments) is None
+    assert best_filling(kimi, **arguments) is None
 
 
 def test_an_unknown_model_gives_no_bound():
