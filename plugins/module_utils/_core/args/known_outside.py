@@ -132,7 +132,7 @@ class Outside:
     def _scan_file(self, interpreter: Any, rel: str, registry: Any) -> None:
         dotted = "sglang." + rel.removesuffix(".py").removesuffix("/__init__").replace("/", ".")
         module = interpreter.loader.module(dotted)
-        if module is None or module is registry:
+        if module is None:
             return
         arch = interpreter.architecture
         for chunks in list(interpreter.loader.chunks.get(dotted, {}).values()):
@@ -301,6 +301,31 @@ def _capability(outside: Outside, interpreter: Any, args: list[Any], kwargs: dic
     return outside.host.capability(interpreter)
 
 
+def _import_module(outside: Outside, interpreter: Any, args: list[Any], kwargs: dict[str, Any]) -> Any:
+    """A module by its full name: of the source, else something outside it."""
+    if not args or not isinstance(args[0], str):
+        return Unknown(needs_of(*args) or {"import_module()"})
+    found = interpreter.loader.module(args[0])
+    return found if found is not None else interpreter.external(args[0])
+
+
+def _iter_modules(outside: Outside, interpreter: Any, args: list[Any], kwargs: dict[str, Any]) -> Any:
+    """The files of packages of the source, by name as Python lists them: (finder, name, is a package)."""
+    folders = interpreter.iterate(args[0]) if args else None
+    prefix = args[1] if len(args) > 1 else kwargs.get("prefix", "")
+    if not folders or not isinstance(prefix, str) or not all(isinstance(one, str) for one in folders):
+        return Unknown(needs_of(*args, prefix) or {"iter_modules()"})
+    found: dict[str, bool] = {}
+    for folder in folders:
+        for rel in interpreter.loader.tree.glob(f"{folder}/"):
+            name, slash, rest = rel[len(folder) + 1 :].partition("/")
+            if rest == "__init__.py":
+                found[name] = True
+            elif not slash and name.endswith(".py") and name != "__init__.py":
+                found.setdefault(name.removesuffix(".py"), False)
+    return List((None, prefix + name, found[name]) for name in sorted(found))
+
+
 def _path(outside: Outside, interpreter: Any, args: list[Any], kwargs: dict[str, Any]) -> Any:
     """``pathlib.Path`` of a known text."""
     if not args or not all(isinstance(one, str) or (isinstance(one, Instance) and "_path_" in one.cells) for one in args):
@@ -354,6 +379,7 @@ _CALLS: dict[str, Callable[..., Any]] = {
     "os.getenv": _getenv,
     "os.environ.get": _getenv,
     "pathlib.Path": _path,
+    "pkgutil.iter_modules": _iter_modules,
     "glob.glob": lambda o, i, a, k: List() if o.model.exists(f"{a[0]}") is False else Unknown(("model.files",)),
     "os.path.exists": lambda o, i, a, k: o.model.exists(a[0]),
     "os.path.isdir": lambda o, i, a, k: o.model.is_folder(a[0]),
@@ -368,6 +394,7 @@ _CALLS: dict[str, Callable[..., Any]] = {
     "torch.cuda.get_device_capability": _capability,
     "torch.cuda.get_device_name": lambda o, i, a, k: o.host.fact(i, "gpu_name"),
     "torch.cuda.device_count": lambda o, i, a, k: o.host.fact(i, "gpu_count"),
+    "importlib.import_module": _import_module,
     "importlib.util.find_spec": lambda o, i, a, k: o.spec_of(a[0]),
     "typing.cast": lambda o, i, a, k: a[1],
     "re.match": _match,

@@ -112,6 +112,23 @@ def _overlay(interpreter: Any, function: Any, args: list[Any], kwargs: dict[str,
     return Dict(dict(record.decided.cells)) if isinstance(record, Record) else Unknown(("record",))
 
 
+def _settle(interpreter: Any, function: Any, args: list[Any], kwargs: dict[str, Any]) -> Any:
+    """Write what was declared onto the record itself (0.5.15 … 0.5.18); where each value came from stays as declared."""
+    record = _record(args[0])
+    if not isinstance(record, Record):
+        return Unknown(("record",))
+    for dummy, declared in interpreter.declarations(record):
+        for name, value in declared.cells.items():
+            interpreter.write(record, name, value)
+    interpreter.write(record, "_declarations_materialized", True)
+    return None
+
+
+def _invoke(interpreter: Any, function: Any, args: list[Any], kwargs: dict[str, Any]) -> Any:
+    """Call the override of a model; that it returns a dict is the release's affair, not the command line's."""
+    return interpreter.call(args[0], list(args[1:]), kwargs)
+
+
 def _foreign(interpreter: Any, function: Any, args: list[Any], kwargs: dict[str, Any]) -> Any:
     """A platform plugin's own defaults: without a plugin the built-in platform writes none."""
     record = _record(args[0])
@@ -134,6 +151,9 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
     "record_of": _record_of,
     "_declaration_overlay": _overlay,
     "record_foreign_defaults": _foreign,
+    "_invoke_provider": _invoke,
+    "materialize_declarations": _settle,
+    "_apply_fields": _settle,
     "validate_declarations": _nothing(None),
     "record_fields": _fields,
     "is_record": _nothing(True),

@@ -137,6 +137,8 @@ class Attributes(Whole):
         if isinstance(value, Class):
             return self._class_member(value, name)
         if isinstance(value, Module):
+            if name == "__path__":
+                return List([value.rel.rpartition("/")[0]])
             found = self.module_name(value, name)
             return found if found is not MISSING else Unknown((f"{value.name}.{name}",))
         if isinstance(value, External):
@@ -288,6 +290,7 @@ class Attributes(Whole):
     def set_field(self, record: Record, name: str, new: Any, taint: frozenset[str], frame: Frame | None = None) -> None:
         """Write a field of the record itself: the older style, and bookkeeping in every style."""
         if name == STASH:
+            self.replace_declarations(record, new)
             return
         site = self.site(frame or self.frames[-1], None, new, taint)
         self.write(record, name, new)

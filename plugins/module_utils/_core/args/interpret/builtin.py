@@ -227,6 +227,10 @@ def _hasattr(interpreter: Any, value: Any, name: Any) -> Any:
         return interpreter.has_external(value, name)
     if isinstance(value, Config):
         return interpreter.has_config(value, name)
+    if isinstance(value, Module):
+        found = interpreter.module_name(value, name)
+        lazy = found is MISSING and interpreter.module_name(value, "__getattr__") is not MISSING
+        return Unknown((f"{value.name}.{name}",)) if lazy else found is not MISSING
     try:
         found = interpreter.find_attribute(value, name)
     except Raised as exc:
@@ -245,7 +249,7 @@ def _type(interpreter: Any, value: Any) -> Any:
     if isinstance(value, Unknown):
         return Unknown(value.needs)
     if isinstance(value, View):
-        return Unknown(("type",))
+        return interpreter.view_class(value)
     if isinstance(value, Instance):
         return value.cls if value.cls is not None else Unknown(("type",))
     for kind, holders in _HOLDS.items():

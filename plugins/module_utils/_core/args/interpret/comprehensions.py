@@ -10,7 +10,7 @@ from typing import Any
 from .attributes import Attributes
 from .frames import Frame, text_of
 from .operators import MAX_SIZE, equal, plain_enum, truth
-from .values import MISSING, SMEARED, Dict, External, List, Set, Unknown, needs_of
+from .values import MISSING, SMEARED, Dict, External, List, Set, Stash, Unknown, needs_of
 
 
 class Comprehensions(Attributes):
@@ -90,7 +90,7 @@ class Comprehensions(Attributes):
 
     def iterate(self, value: Any) -> list[Any] | None:
         """Return the items of an iterable as a list, None where they are not known."""
-        if isinstance(value, List):
+        if isinstance(value, List) and not isinstance(value, Stash):
             return None if isinstance(value.items, Unknown) else list(value.items)
         if isinstance(value, (tuple, str, range)):
             return list(value) if len(value) <= MAX_SIZE else None

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from . import builtin
 from .calls import Calls
-from .methods import method_of
+from .methods import declare_all, method_of
 from .modules import Loader
 from .operators import lift, plain_enum
 from .values import (
@@ -27,8 +27,12 @@ from .values import (
     Native,
     OutOfBudget,
     Raised,
+    Record,
+    Stash,
     Unknown,
+    View,
     needs_of,
+    present,
 )
 
 if TYPE_CHECKING:
@@ -43,6 +47,8 @@ _REGISTERED = re.compile(
 _ENUMS = frozenset(
     {"Enum", "IntEnum", "StrEnum", "IntFlag", "Flag", "enum.Enum", "enum.IntEnum", "enum.StrEnum", "enum.IntFlag", "enum.Flag"}
 )
+# Where the views of the record are defined (0.5.14 … 0.5.18; 0.5.19 on).
+VIEW_MODULES = ("sglang.srt.arg_groups.overrides", "sglang.srt.arg_groups.model_override_base")
 
 
 class Interpreter(Calls):
@@ -115,6 +121,31 @@ class Interpreter(Calls):
             old = record.decided.cells.get(name, record.cells.get(name))
             open_value = Unknown(needs | needs_of(old))
             self.decide(record, name, open_value, self.site(self.frames[-1], None, None))
+
+    def view_class(self, view: View) -> Any:
+        """Return the class a view of the record is of in the source."""
+        for dotted in VIEW_MODULES:
+            module = self.loader.module(dotted)
+            cls = self.module_name(module, view.kind) if module is not None else MISSING
+            if isinstance(cls, Class):
+                return cls
+        return Unknown(("type",))
+
+    def replace_declarations(self, record: Record, new: Any) -> None:
+        """Take a new list of declarations in place of all made so far."""
+        if isinstance(new, Stash):
+            return
+        for name in list(record.decided.cells):
+            self.write(record.decided, name, MISSING)
+        declare_all(self, Stash(record), new)
+
+    @staticmethod
+    def declarations(record: Record) -> list[Any]:
+        """Return what was declared so far as one declaration: (who, {field: value})."""
+        cells, raw = record.decided.cells, record.cells
+        declared = Dict({name: present(held, raw.get(name, MISSING)) for name, held in cells.items()})
+        declared.sites = {name: places[-1] for name in cells if (places := record.origin.cells.get(name))}
+        return [("declared", declared)] if cells else []
 
     def _override_fields(self, record: Any) -> list[str]:
         """Return the fields named in the files of model overrides: by text, so rather too many than too few."""
@@ -233,6 +264,8 @@ class Interpreter(Calls):
         return Unknown((f"item of {getattr(value, 'name', type(value).__name__)}",))
 
     def special_iterate(self, value: Any) -> list[Any] | None:
+        if isinstance(value, Stash):
+            return self.declarations(value.record)
         if isinstance(value, Class) and value.base_names() & _ENUMS:
             return self._members(value)
         if isinstance(value, Instance) and isinstance(value.cells.get("args"), tuple):

@@ -304,7 +304,7 @@ def _view(pick: Callable[[Any, Any], Any]) -> Callable[..., Any]:
     return run
 
 
-def _declare_all(interpreter: Any, value: Stash, pairs: Any) -> None:
+def declare_all(interpreter: Any, value: Stash, pairs: Any) -> None:
     """Each pair is (who declares, {field: value})."""
     known = interpreter.iterate(pairs)
     several = pairs.items if isinstance(pairs, List) and isinstance(pairs.items, Unknown) else pairs
@@ -316,7 +316,7 @@ def _declare_all(interpreter: Any, value: Stash, pairs: Any) -> None:
     ):
 
         def arm(one: Any) -> bool:
-            _declare_all(interpreter, value, one)
+            declare_all(interpreter, value, one)
             return True
 
         arms = [partial(arm, one) for one in several.options]
@@ -336,8 +336,8 @@ def _declare_all(interpreter: Any, value: Stash, pairs: Any) -> None:
 
 
 _STASH: dict[str, Callable[..., Any]] = {
-    "append": lambda i, v, pair: _declare_all(i, v, List([pair])),
-    "extend": _declare_all,
+    "append": lambda i, v, pair: declare_all(i, v, List([pair])),
+    "extend": declare_all,
 }
 _LISTS: dict[str, Callable[..., Any]] = {
     "append": _change(lambda i, v, items, a: [*items, a[0]]),

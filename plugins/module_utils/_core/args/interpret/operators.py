@@ -20,6 +20,7 @@ from .values import (
     List,
     Obj,
     Raised,
+    Set,
     Unknown,
     View,
     same,
@@ -323,6 +324,9 @@ def _ordered(kind: type[ast.cmpop], a: Any, b: Any) -> Any:
     for value in (a, b):
         if isinstance(value, Unknown):
             return lift(lambda x, y: _ordered(kind, x, y), a, b)
+    if isinstance(a, Set) and isinstance(b, Set):
+        return _subset(kind, a, b)
+    for value in (a, b):
         if isinstance(value, (Obj, View, External)):
             return Unknown((f"order of {getattr(value, 'name', type(value).__name__)}",))
     if isinstance(a, tuple) and isinstance(b, tuple) and any(isinstance(x, (Unknown, Obj)) for x in a + b):
@@ -334,6 +338,15 @@ def _ordered(kind: type[ast.cmpop], a: Any, b: Any) -> Any:
         raise Raised(
             "TypeError", f"'{SIGN[kind]}' not supported between instances of '{names[0]}' and '{names[1]}'", ""
         ) from None
+
+
+def _subset(kind: type[ast.cmpop], a: Set, b: Set) -> Any:
+    if kind in (ast.Gt, ast.GtE):
+        return _subset({ast.Gt: ast.Lt, ast.GtE: ast.LtE}[kind], b, a)
+    if isinstance(a.items, Unknown):
+        return Unknown(a.items.needs)
+    within = _all([contains(one, b) for one in a.items])
+    return within if kind is ast.LtE or within is not True else negate(_equal_items(a, b))
 
 
 def arithmetic(op: ast.operator, a: Any, b: Any) -> Any:

@@ -57,6 +57,7 @@ class Whole(Machine):
     has_external: Any
     call_external: Any
     importable: Any
+    replace_declarations: Any
     config_attribute: Any
     class_value: Any
     enum_attribute: Any

@@ -1,0 +1,145 @@
+# GNU General Public License v3.0+ (see https://www.gnu.org/licenses/gpl-3.0.txt)
+"""One rule of the interpreter each, on a source of a few lines instead of a release."""
+
+from __future__ import annotations
+
+import textwrap
+
+import pytest
+from ansible_collections.inferops.sglang.plugins.module_utils._core.args.facts import Facts
+from ansible_collections.inferops.sglang.plugins.module_utils._core.args.interpret import resolve
+from ansible_collections.inferops.sglang.plugins.module_utils._core.args.parser import parse
+from ansible_collections.inferops.sglang.plugins.module_utils._core.args.readers import add_argument
+from ansible_collections.inferops.sglang.plugins.module_utils._core.args.source import open_source
+
+HEAD = """
+import argparse
+import dataclasses
+import importlib
+import os
+import pkgutil
+from typing import Optional
+
+from sglang.srt.utils import get_device_sm
+
+
+@dataclasses.dataclass
+class ServerArgs:
+    model_path: str
+    pp_size: int = 1
+    page_size: Optional[int] = None
+
+    def __post_init__(self):
+"""
+TAIL = """
+    @staticmethod
+    def add_cli_args(parser: argparse.ArgumentParser):
+        parser.add_argument("--model-path", type=str, required=True)
+        parser.add_argument("--pp-size", type=int, default=ServerArgs.pp_size)
+        parser.add_argument("--page-size", type=int, default=ServerArgs.page_size)
+
+    @classmethod
+    def from_cli_args(cls, args: argparse.Namespace):
+        return cls(**{attr.name: getattr(args, attr.name) for attr in dataclasses.fields(cls)})
+"""
+
+
+@pytest.fixture
+def run(tmp_path):
+    """Resolve argv on a source whose ``__post_init__`` has the given body; more files by their place in the package."""
+
+    def resolve_it(body, *argv, facts=None, model=None, env=None, **files):
+        package = tmp_path / "sglang"
+        texts = {
+            "version.py": '__version__ = "0.5.99"\n',
+            "srt/server_args.py": HEAD + textwrap.indent(textwrap.dedent(body), " " * 8) + TAIL,
+            "srt/utils.py": "def get_device_sm():\n    return 0\n",
+            **{name.replace("__", "/") + ".py": textwrap.dedent(text) for name, text in files.items()},
+        }
+        for rel, text in texts.items():
+            path = package / rel
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(text)
+            for folder in (path.parent, *path.parent.parents):
+                if package in (folder, *folder.parents):
+                    (folder / "__init__.py").touch()
+        tree = open_source(tmp_path)
+        table = add_argument.read(tree)  # read_flags would miss the hundred flags a release has
+        parsed = parse(table, ["--model-path", "/m", *argv])
+        return resolve(tree, table, parsed, Facts.from_dict(facts or {}), model, env or {})
+
+    return resolve_it
+
+
+OVERRIDES = """
+    MODEL_FNS = {}
+
+    def register_model_override(name):
+        def decorator(fn):
+            MODEL_FNS.setdefault(name, []).append(fn)
+            return fn
+        return decorator
+
+    def materialize_declarations(server_args):
+        for source, declared in server_args._resolved_overrides:
+            for field, value in declared.items():
+                setattr(server_args, field, value)
+        server_args._declarations_materialized = True
+"""
+
+
+def test_a_list_put_in_place_of_the_declarations_declares_what_it_holds(run):
+    """0.5.15 ... 0.5.18 assign the overrides of the model as a list."""
+    result = run(
+        """
+        from sglang.srt.arg_groups.overrides import materialize_declarations
+        self._resolved_overrides = [("gone", {"pp_size": 5})]
+        self._resolved_overrides = [("model", {"page_size": 64})]
+        materialize_declarations(self)
+        if self.page_size is None:
+            raise ValueError("declared, yet not to be seen on the record")
+        """,
+        srt__arg_groups__overrides=OVERRIDES,
+    )
+    assert (result.outcome, result.message) == ("ok", None)
+    assert result.effective["page_size"] == 64
+    assert result.effective["pp_size"] == 1
+    assert result.changed["page_size"]["source"].startswith("srt/server_args.py:")
+
+
+def test_modules_found_by_listing_a_package_are_read(run):
+    """The registry of diffusion algorithms: 0.5.12 ... 0.5.23."""
+    body = """
+        found = {}
+        package = importlib.import_module("sglang.srt.parts")
+        for finder, name, ispkg in pkgutil.iter_modules(package.__path__, "sglang.srt.parts."):
+            module = importlib.import_module(name)
+            if hasattr(module, "Part"):
+                found[module.Part.__name__] = module.Part
+        if "Other" in found or "First" not in found:
+            raise ValueError(f"found {sorted(found)}")
+        self.page_size = found["First"].size
+    """
+    result = run(
+        body,
+        srt__parts__one="class First:\n    size = 7\n\nPart = First\n",
+        srt__parts__two="class Other:\n    size = 8\n",
+    )
+    assert (result.outcome, result.message) == ("ok", None)
+    assert result.effective["page_size"] == 7
+
+
+@pytest.mark.parametrize(
+    ("test", "holds"),
+    [
+        ("{1} <= {1, 2}", True),
+        ("{1, 3} <= {1, 2}", False),
+        ("{1, 2} >= {2}", True),
+        ("{1, 2} < {1, 2}", False),
+        ("{1} < {1, 2}", True),
+        ("{1, 2} > {1, 2}", False),
+    ],
+)
+def test_sets_are_ordered_by_inclusion(run, test, holds):
+    result = run(f"assert {test}\nself.page_size = 3")
+    assert result.outcome == ("ok" if holds else "fatal")
