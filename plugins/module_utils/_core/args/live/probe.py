@@ -139,15 +139,9 @@ class Run:
 
     def _stopped(self, exc: BaseException) -> dict[str, Any]:
         """Say what ended the run: a refusal of the release, or something that is not about the arguments."""
-        text = self._clean(self.said or str(exc) or type(exc).__name__)
+        text = self._clean(self.said or _words(exc))
         found: dict[str, Any] = {"stage": self.stage, "exception": type(exc).__name__, "message": text}
-        cause: BaseException | None = exc
-        outside = self.stage == "import"
-        while cause is not None and not outside:
-            kinds = {one.__name__ for one in type(cause).__mro__}
-            outside = bool(kinds & set(OUTSIDE)) or isinstance(cause, KeyboardInterrupt) or _missing(cause)
-            cause = cause.__cause__ or cause.__context__
-        if outside:
+        if self.stage == "import" or _missing(exc) or _outside(exc):
             return {"outcome": "unavailable", **found, "message": f"{type(exc).__name__}: {text}"}
         if self.stage == "parse":
             return {"outcome": "parse_error", **found}
@@ -209,6 +203,22 @@ def _asked_settings(name: str, before: Any, after: Any, asked: Mapping[str, Any]
 def _telling(writes: list[dict[str, Any]], asked: Any) -> list[dict[str, Any]]:
     """Leave out the first write where it only puts down what was asked."""
     return writes[1:] if writes and writes[0]["to"] == asked else writes
+
+
+def _words(exc: BaseException) -> str:
+    if isinstance(exc, SystemExit):
+        return f"it exits with status {exc.code}"
+    return str(exc) or type(exc).__name__
+
+
+def _outside(exc: BaseException | None) -> bool:
+    """Whether the machine or the network is at the bottom of it; what SGLang makes of another error is its own statement."""
+    while exc is not None:
+        kinds = {one.__name__ for one in type(exc).__mro__}
+        if kinds & set(OUTSIDE) or "out of memory" in str(exc):
+            return True
+        exc = exc.__cause__
+    return False
 
 
 def _missing(exc: BaseException) -> bool:

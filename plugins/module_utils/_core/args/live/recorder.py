@@ -18,7 +18,9 @@ from types import FrameType
 from typing import Any
 
 PACKAGE = "sglang"
-# A declaration passes through these on its way to the record; the line of interest is their caller's.
+# Where releases from 0.5.15 on keep what was declared, as pairs of a source and a mapping.
+STASH = "_resolved_overrides"
+# A declaration passes through these on its way there; the line of interest is their caller's.
 DECLARE = re.compile(r"declare_\w*resolution")
 DEPTH = 8
 
@@ -91,6 +93,9 @@ class Recorder:
         self._now: dict[str, Any] = {}
         self._held: dict[str, Any] = {}
         self._returned: dict[str, tuple[Any, str]] = {}
+        self._stashed = 0
+        # Settings written before they are put on the record; the object is kept so that its id stays its own.
+        self._inner: dict[tuple[int, str], tuple[Any, Any, list[str]]] = {}
         self._watched: set[type] = set()
         self._statements: dict[str, list[tuple[int, int]]] = {}
 
@@ -126,45 +131,63 @@ class Recorder:
             if name in self.fields:
                 self._note(name, value, frame)
             return
+        if frame.f_code.co_name == "__init__":
+            return
+        chain = self._chain(frame, name, value)
+        self._inner[id(obj), name] = (obj, plain(value), chain)
         for field, held in self._held.items():
             for path in _paths(field, held, obj):
-                self._change(f"{path}.{name}", plain(value), self._chain(frame, name, value))
+                self._change(f"{path}.{name}", plain(value), chain)
 
     def _trace(self, frame: FrameType, event: str, _arg: Any) -> Any:
         code = frame.f_code
         if not code.co_filename.startswith(self.root):
             return None
-        if DECLARE.fullmatch(code.co_name):
-            self._declared(frame)
-            return None
         frame.f_trace_lines = False
         return self._leaving
 
     def _leaving(self, frame: FrameType, event: str, arg: Any) -> Any:
-        if event == "return" and type(arg) is dict and arg:
-            for name, value in arg.items():
-                if name in self.fields:
-                    self._returned[name] = (value, self._place(frame))
+        if event == "return":
+            if type(arg) is dict and arg:
+                for name, value in arg.items():
+                    if name in self.fields:
+                        self._returned[name] = (value, self._place(frame))
+            elif nested(arg) is not None:
+                self._watch_all(arg)
+            self._declared(frame)
         return self._leaving
 
     def _declared(self, frame: FrameType) -> None:
-        """A call of ``declare_resolution(record, source, **fields)``."""
-        code = frame.f_code
-        names = code.co_varnames
-        keywords = frame.f_locals.get(names[code.co_argcount + code.co_kwonlyargcount]) if code.co_flags & 0x08 else None
-        if frame.f_back is None or not isinstance(keywords, dict):
+        """Note what was declared since the last look, if anything."""
+        stash = getattr(self.record, STASH, None)
+        if not isinstance(stash, list) or len(stash) == self._stashed:
             return
-        for name, value in keywords.items():
-            if name in self.fields:
-                self._note(name, value, frame.f_back)
+        new, self._stashed = stash[self._stashed :], len(stash)
+        at = frame
+        while DECLARE.fullmatch(at.f_code.co_name) and at.f_back is not None:
+            at = at.f_back
+        for dummy, fields in new:
+            for name, value in fields.items():
+                if name in self.fields:
+                    self._note(name, value, at)
 
     def _note(self, name: str, value: Any, frame: FrameType) -> None:
         self._hold(name, value)
         chain = self._chain(frame, name, value)
+        named = self._names(frame, name)
         for path, one in leaves(name, value):
-            # Of settings written as a whole only what differs was decided here.
-            if path == name or path not in self._now or not _same(self._now[path], one):
-                self._change(path, one, chain)
+            # Written by machinery that only carries it, or as part of a whole: decided here is what differs.
+            if (path == name and named) or path not in self._now or not _same(self._now[path], one):
+                self._change(path, one, self._inner_chain(name, value, path, one) or chain)
+
+    def _inner_chain(self, name: str, value: Any, path: str, one: Any) -> list[str] | None:
+        """Return where a nested setting got its value before the whole was put on the record, None where that was here."""
+        owner = value
+        steps = path[len(name) + 1 :].split(".")
+        for step in steps[:-1]:
+            owner = getattr(owner, step, None)
+        found = self._inner.get((id(owner), steps[-1]))
+        return found[2] if found is not None and found[0] is owner and _same(found[1], one) else None
 
     def _change(self, path: str, value: Any, chain: list[str]) -> None:
         self._now[path] = value
@@ -173,12 +196,14 @@ class Recorder:
 
     def _hold(self, name: str, value: Any) -> None:
         self._held.pop(name, None)
-        inner = nested(value)
-        if inner is None:
+        if nested(value) is None:
             return
         self._held[name] = value
-        for one in [value, *(getattr(value, key, None) for key in inner)]:
-            if nested(one) is not None:
+        self._watch_all(value)
+
+    def _watch_all(self, value: Any) -> None:
+        for one in [value, *(getattr(value, key, None) for key in nested(value) or ())]:
+            if nested(one) is not None and one is not self.record:
                 self.watch(type(one))
 
     def _chain(self, frame: FrameType, name: str, value: Any) -> list[str]:
