@@ -71,3 +71,5 @@ def drain(host: Host, spec: ReleaseSpec, progress: Progress) -> None:
         )
     if spec.front["kind"] != "none":
         services.stop(host, unit_texts.front_service(spec.instance), 2)
+        # The front ends the listening itself, which systemd takes for a fault of the socket unit; closed on purpose is no alarm.
+        host.systemctl("reset-failed", unit_texts.front_socket(spec.instance))

@@ -87,6 +87,12 @@ def decide(host: Host, store: Store, spec: ReleaseSpec, *, replace: bool, window
 def decide_rollback(host: Host, store: Store, *, window_s: float, tools: Mapping[str, str] | None) -> Decision:
     """Return what to do for state rolled_back. The tools of today carry it out: those recorded back then may be gone."""
     promoted, previous = store.pointer("promoted"), store.pointer("previous")
+    last = store.attempt() or {}
+    if promoted is not None and last.get("outcome") == "held":
+        held = store.spec(promoted).with_tools(tools) if tools else store.spec(promoted)
+        figures = forecast.forecast(held, None, store.history(), gated=False)
+        message = f"release {last['id']} was held after its gate; going back to release {promoted}, the promoted one"
+        return Decision("start", message, held, promoted, figures=figures)
     if promoted is None or previous is None:
         raise InferopsError(
             f"instance {store.instance} has no release to go back to",
@@ -130,7 +136,9 @@ def _same(host: Host, store: Store, spec: ReleaseSpec) -> Decision:
             do=f"look at journalctl -u {unit}; then systemctl restart {unit}, or change the expectation",
         )
     if regate:
-        figures = {**figures, "phases": {**figures["phases"], "load": 0.0}, "out_s": figures["out_s"] - figures["phases"]["load"]}
+        # Its process goes on, but clients wait outside meanwhile.
+        phases = {**figures["phases"], "drain": spec.timeouts["drain_s"], "load": 0.0}
+        figures = {**figures, "phases": phases, "out_s": sum(phases.values())}
         return Decision(
             "gate", f"release {spec.id} serves, but the gate plan changed; gating it again", spec, spec.id, True, figures
         )

@@ -44,9 +44,7 @@ def told(figures: Mapping[str, Any], *, serves: bool) -> str:
     """Return the forecast as one line."""
     phases = figures["phases"]
     parts = ", ".join(f"{name} {human_seconds(value)}" for name, value in phases.items() if value)
-    if not serves:
-        return f"forecast: at most {human_seconds(figures['out_s'])} until it serves ({parts}; load {figures['load_from']})"
-    return (
-        f"forecast: at most {human_seconds(figures['out_s'])} without service ({parts}; load {figures['load_from']}), "
-        f"{human_seconds(figures['back_s'])} more if it goes back"
-    )
+    parts += f"; load {figures['load_from']}" if phases.get("load") else ""
+    until = "without service" if serves else "until it serves"
+    back = f", {human_seconds(figures['back_s'])} more if it goes back" if serves and figures["back_s"] else ""
+    return f"forecast: at most {human_seconds(figures['out_s'])} {until} ({parts}){back}"

@@ -73,10 +73,9 @@ def stop_release(tx: Transaction, spec: ReleaseSpec) -> None:
     if tx.store.committed(spec.id):
         units.append(unit_texts.promoted_unit(spec.instance))
     for unit in units:
-        if services.show(tx.host, unit).active not in ("inactive", "failed"):
+        if not services.is_down(tx.host, unit):
             tx.progress.say(f"stopping {unit}")
-        if not services.stop(tx.host, unit, spec.timeouts["stop_s"]):
-            raise PhaseError(f"{unit} does not stop, not even by SIGKILL")
+        _stop(tx, unit, spec.timeouts["stop_s"])
         # Its failure is in the evidence; left in systemd's list it would raise an alarm while the host serves.
         tx.host.systemctl("reset-failed", unit)
 
@@ -85,10 +84,22 @@ def stop_others(tx: Transaction) -> None:
     """Stop what else of this instance runs, such as a candidate that was held: one set of GPUs, one port."""
     for release in tx.host.names(tx.store.folder / "releases"):
         unit = unit_texts.run_unit(tx.spec.instance, release)
-        if release != tx.spec.id and services.show(tx.host, unit).active not in ("inactive", "failed"):
+        if release != tx.spec.id and not services.is_down(tx.host, unit):
             tx.progress.say(f"stopping {unit}, which was left running")
-            if not services.stop(tx.host, unit, tx.spec.timeouts["stop_s"]):
-                raise PhaseError(f"{unit} does not stop, not even by SIGKILL")
+            _stop(tx, unit, tx.spec.timeouts["stop_s"])
+
+
+def _stop(tx: Transaction, unit: str, timeout_s: float) -> None:
+    said = 0.0
+
+    def waits(seconds: float) -> None:
+        nonlocal said
+        if seconds - said >= SAY_EVERY_S:
+            said = seconds
+            tx.progress.say(f"{unit} stops for {human_seconds(seconds)}; killed after {human_seconds(timeout_s)}")
+
+    if not services.stop(tx.host, unit, timeout_s, waits):
+        raise PhaseError(f"{unit} does not stop, not even by SIGKILL")
 
 
 def prove_release(tx: Transaction, spec: ReleaseSpec) -> None:

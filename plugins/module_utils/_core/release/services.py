@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from . import unit_texts
@@ -71,14 +72,26 @@ def serving_unit(host: Host, instance: str, release: str, *, committed: bool) ->
     return next((unit for unit in units if show(host, unit).is_up), None)
 
 
-def stop(host: Host, unit: str, timeout_s: float) -> bool:
-    """Stop a unit, kill it when the deadline passes; return whether it is down. A unit that is down stays so."""
-    if show(host, unit).active in ("inactive", "failed"):
+def stop(host: Host, unit: str, timeout_s: float, waits: Callable[[float], None] = lambda seconds: None) -> bool:
+    """Stop a unit, kill it when the deadline passes; return whether it is down. A unit that is down stays so.
+
+    ``waits`` is called while it takes time, with the seconds so far.
+    """
+    if is_down(host, unit):
         return True
-    if host.systemctl("stop", unit, timeout_s=timeout_s).code == 124:
+    begun = host.now()
+    host.systemctl("stop", "--no-block", unit)
+    while not is_down(host, unit) and host.now() - begun < timeout_s:
+        waits(host.now() - begun)
+        host.sleep(0.5)
+    if not is_down(host, unit):
         host.systemctl("kill", "--signal=KILL", unit)
         for dummy in range(30):
-            if show(host, unit).active in ("inactive", "failed"):
+            if is_down(host, unit):
                 break
             host.sleep(1)
+    return is_down(host, unit)
+
+
+def is_down(host: Host, unit: str) -> bool:
     return show(host, unit).active in ("inactive", "failed")

@@ -96,7 +96,7 @@ def _submit(
     }
     if decision.figures:
         result["forecast"] = dict(decision.figures)
-        result["forecast_text"] = forecast.told(decision.figures, serves=decision.kind in ("replace", "rollback"))
+        result["forecast_text"] = forecast.told(decision.figures, serves=decision.kind in ("replace", "rollback", "gate"))
     record = store.gate_record(wanted.id)
     if record:
         result["gate"] = {key: record.get(key) for key in SHOWN_GATE} | {"age_s": round(host.now() - float(record["t"]))}

@@ -13,7 +13,7 @@ DO = {
     "rolled_back": AGAIN,
     "stopped": AGAIN,
     "gate_failed": "find out what changed since it was promoted, or put the plan right; then run the same play again",
-    "held": "look at the candidate, then run upgrade.yml again, or rollback.yml",
+    "held": "look at the candidate; the same play gates it again, rollback.yml brings the promoted release back",
     "lost": "run the same play again: it tells how the attempt went on",
     "superseded": "look at what the other run does before running this one again",
 }

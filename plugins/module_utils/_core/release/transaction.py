@@ -138,6 +138,8 @@ class Transaction:
         phases.ensure_up(self, self.spec)
         if self.attempt["gate_wanted"]:
             return self._gate_again()
+        self._phase("proof", "proof_s")
+        phases.prove_release(self, self.spec)
         self._phase("admit", "proof_s")
         return self._admit(f"release {self.spec.id} serves again")
 
@@ -159,6 +161,7 @@ class Transaction:
             return self._end("nothing_serves", trouble, [trouble, *reasons])
         if verdict == "pass":
             return self._end("serving", f"release {self.spec.id} passed the changed plan and serves", reasons)
+        self.attempt["failed_in"] = "gate"
         return self._end(
             "gate_failed",
             f"release {self.spec.id} does not pass the changed plan ({verdict}); it serves on, as promoted before",
@@ -211,9 +214,7 @@ class Transaction:
             if trouble:
                 raise PhaseError(trouble)
         except (PhaseError, InferopsError, OSError) as exc:
-            return self._end(
-                "nothing_serves", f"NOTHING SERVES: going back to {self.back.id} failed: {exc}", [str(exc), *reasons]
-            )
+            return self._end("nothing_serves", f"NOTHING SERVES: going back to {self.back.id} failed: {exc}", reasons)
         if own:
             outcome = "gate_failed" if self.attempt["kind"] == "gate" or self.attempt["gate_wanted"] else "serving"
             return self._end(outcome, f"release {self.back.id} serves", reasons)

@@ -48,6 +48,8 @@ class SimulatedHost:
         self.front_opened_by_gate = False
         self.free = 1 << 40
         self.full_from_gate = False
+        self.hung: set[str] = set()
+        self.fails_when_stopped: set[str] = set()
         self.disk_full_until: float | None = None
 
     # edges that only look
@@ -146,8 +148,13 @@ class SimulatedHost:
     do_restart = do_start
 
     def do_stop(self, unit: str) -> None:
+        if unit in self.hung and self.active.get(unit) not in (None, "failed"):
+            self.active[unit] = "deactivating"
+            return
         if self.active.get(unit) != "failed":
             self.active.pop(unit, None)
+        if unit in self.fails_when_stopped:
+            self.active[unit] = "failed"
 
     def do_kill(self, unit: str) -> None:
         self.active.pop(unit, None)

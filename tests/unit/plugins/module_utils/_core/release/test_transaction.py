@@ -421,3 +421,59 @@ def test_going_back_runs_on_the_tools_of_today():
         text = host.files[f"/etc/systemd/system/{name}"]
         assert "/opt/tools/2/" in text and "/opt/tools/bin/" not in text and "/opt/tools/inferops.pyz" not in text, name
     assert store.spec(OLD_ID).id == OLD_ID
+
+
+def test_going_back_from_a_held_candidate_brings_the_promoted_release_back():
+    host, store = new_host()
+    deploy(host, store, OLD)
+    host.verdicts = ["inconclusive", "inconclusive"]
+    assert deploy(host, store, NEW, replace=True, on_inconclusive="hold") == "held"
+    asked = ask(host, store, None)
+    assert (asked["action"], asked["release"]) == ("start", OLD_ID)
+    assert f"release {NEW_ID} was held" in asked["message"]
+    assert run_attempt(host, store) == "serving"
+    assert serves(host, OLD_ID)
+
+
+def test_a_promoted_release_that_is_started_again_is_proven_before_clients_come():
+    host, store = new_host()
+    deploy(host, store, OLD)
+    host.active.clear()
+    host.misresolved = {"pp_async_batch_depth": 3}
+    assert deploy(host, store, OLD) == "nothing_serves"
+    assert not host.is_open()
+
+
+def test_a_front_that_is_closed_on_purpose_is_no_failed_unit():
+    host, store = new_host()
+    deploy(host, store, OLD)
+    socket = f"sglang-{INSTANCE}-front.socket"
+    host.verdicts = ["inconclusive", "inconclusive"]
+    host.fails_when_stopped.add(socket)
+    assert deploy(host, store, NEW, replace=True, on_inconclusive="hold") == "held"
+    assert host.active.get(socket) is None
+
+
+def test_gating_again_says_how_long_clients_wait_and_names_its_phase_when_it_fails():
+    host, store = new_host()
+    deploy(host, store, OLD)
+    host.verdicts = ["fail"]
+    again = spec_dict(8, plan={**PLAN, "points": [{"concurrency": 2}]})
+    text = ask(host, store, again)["forecast_text"]
+    assert "without service (drain 20 s, proof 10 s" in text and "load" not in text and "goes back" not in text
+    assert run_attempt(host, store) == "gate_failed"
+    assert store.attempt()["failed_in"] == "gate"
+    assert serves(host, OLD_ID)
+
+
+def test_a_server_that_does_not_end_is_waited_for_out_loud_and_then_killed():
+    host, store = new_host()
+    deploy(host, store, OLD)
+    host.verdicts = ["fail"]
+    host.hung = {f"sglang-{INSTANCE}-{NEW_ID}.service"}
+    assert deploy(host, store, NEW, replace=True) == "rolled_back"
+    assert serves(host, OLD_ID)
+    attempt = store.attempt()["attempt"]
+    lines = host.files[f"{store.release_folder(NEW_ID)}/attempts/{attempt}/progress.jsonl"].splitlines()
+    waited = [json.loads(line)["text"] for line in lines if "killed after 2 min" in line]
+    assert len(waited) >= 20, "every few seconds"
