@@ -11,21 +11,32 @@ version_added: 0.1.0
 author: [Inferops (@inferops)]
 description:
   - Reads the source of two releases and lists flags that are gone, new or deprecated, and defaults and choices that differ.
-  - With O(argv), says what the upgrade changes for that command line. It reports and does not fail because of differences.
+  - With O(argv) or O(args), says what the upgrade removes, renames, deprecates, refuses and changes for that command line, and
+    writes it for the new release where the meaning stays the same. It reports and does not fail because of differences.
   - Imports and runs nothing of SGLang; it changes nothing on the host.
 options:
   from_source:
-    description: Site-packages folder, source folder or wheel of the release in use.
+    description: Site-packages folder, source folder or wheel of the release in use; or its version, looked for in O(search).
     type: path
     required: true
   to_source:
-    description: Site-packages folder, source folder or wheel of the release to come.
+    description: The same for the release to come.
     type: path
     required: true
+  search:
+    description:
+      - Folders in which a version is looked for, as C(sglang-VERSION-*.whl), as C(VERSION/) that holds the package, or as an
+        environment C(VERSION-*/).
+    type: list
+    elements: path
+    default: []
   argv:
     description: Arguments in launch order, one list element per word, without the program.
     type: list
     elements: str
+  args:
+    description: Arguments by SGLang's field name, spelled for the release in use.
+    type: dict
   model_config_path:
     description: The model's C(config.json), or the folder that holds it.
     type: path
@@ -37,6 +48,23 @@ options:
     description: Environment of the server.
     type: dict
     default: {}
+  accept:
+    description: Findings that are accepted, as for M(inferops.sglang.server_args_check).
+    type: list
+    elements: dict
+    default: []
+    suboptions:
+      code:
+        description: Code of the finding.
+        type: str
+        required: true
+      reason:
+        description: Why it may stand.
+        type: str
+        required: true
+      expires:
+        description: Last day on which the acceptance counts, as V(2027-03-31).
+        type: str
 attributes:
   check_mode:
     description: Reads only, so it does the same in check mode.
@@ -98,22 +126,41 @@ choices:
   returned: success
   type: dict
 breaks:
-  description: Whether the second release refuses O(argv).
+  description: Whether the command line would not start any more, or something blocks it that did not before.
   returned: success
   type: bool
+verdict:
+  description: V(fine), V(breaks), or V(unknown) where a refusal depends on facts that were not given.
+  returned: when a command line is given
+  type: str
 outcome:
-  description: What both releases do with O(argv).
-  returned: when O(argv) is given
-  type: dict
-effective:
-  description: Fields whose resolved value differs for O(argv).
-  returned: when O(argv) is given
+  description: What both releases do with the command line as it stands.
+  returned: when a command line is given
   type: dict
 findings:
-  description: Findings of the second release for O(argv).
-  returned: when O(argv) is given
+  description: What the upgrade breaks, announces and changes for the command line.
+  returned: when a command line is given
   type: list
   elements: dict
+rewritten:
+  description:
+    - The command line for the new release in RV(rewritten.argv), each change with its reason in RV(rewritten.steps), what has no
+      equal in RV(rewritten.left_to_you), and what the new release does with it in RV(rewritten.outcome).
+  returned: when a command line is given
+  type: dict
+effective:
+  description: Fields whose resolved value differs, compared with the rewritten command line.
+  returned: when a command line is given
+  type: dict
+alike:
+  description: How many fields resolve to the same value.
+  returned: when a command line is given
+  type: int
+undecided:
+  description: Fields that the check of one of the releases leaves open.
+  returned: when a command line is given
+  type: list
+  elements: str
 text:
   description: The difference as a person reads it.
   returned: success
@@ -128,15 +175,27 @@ from ..module_utils._core.errors import InferopsError
 SPEC = {
     "from_source": {"type": "path", "required": True},
     "to_source": {"type": "path", "required": True},
+    "search": {"type": "list", "elements": "path", "default": []},
     "argv": {"type": "list", "elements": "str"},
+    "args": {"type": "dict"},
     "model_config_path": {"type": "path"},
     "facts": {"type": "dict", "default": {}},
     "env": {"type": "dict", "default": {}},
+    "accept": {
+        "type": "list",
+        "elements": "dict",
+        "default": [],
+        "options": {
+            "code": {"type": "str", "required": True},
+            "reason": {"type": "str", "required": True},
+            "expires": {"type": "str"},
+        },
+    },
 }
 
 
 def main() -> None:
-    module = AnsibleModule(argument_spec=SPEC, supports_check_mode=True)
+    module = AnsibleModule(argument_spec=SPEC, mutually_exclusive=[("argv", "args")], supports_check_mode=True)
     try:
         found = diff_with(module.params)
     except InferopsError as exc:

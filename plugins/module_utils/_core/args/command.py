@@ -47,7 +47,8 @@ def register(commands: Any) -> None:
     two.add_argument("--from", dest="old", required=True, metavar="PATH|WHEEL")
     two.add_argument("--to", dest="new", required=True, metavar="PATH|WHEEL")
     _situation(two)
-    two.add_argument("--format", choices=("text", "json"), default="text")
+    two.add_argument("--accept", action="append", default=[], metavar="CODE=REASON", help="let a finding pass, with a reason")
+    two.add_argument("--format", choices=("text", "json", "junit", "github"), default="text")
     two.set_defaults(run=run_diff)
 
 
@@ -66,11 +67,10 @@ def run_check(space: argparse.Namespace) -> int:
     from .check import check  # deferred like the others here: every subcommand of every area is registered at start
     from .live.ask import Interpreter
 
-    accept = [dict(zip(("code", "reason"), _pair(text, "--accept"), strict=True)) for text in space.accept]
     expect = {name: _value(value) for name, value in (_pair(text, "--expect") for text in space.expect)}
     known = _known(space)
     live = Interpreter(space.live, known["env"]) if space.live is not None else None
-    report = check(space.argv, source_root=space.source, accept=accept, expect=expect, live=live, **known)
+    report = check(space.argv, source_root=space.source, accept=_accept(space), expect=expect, live=live, **known)
     _say(_format(report, space.format))
     if space.format != "text":
         print(report.summary(), file=sys.stderr)
@@ -97,9 +97,14 @@ def run_flags(space: argparse.Namespace) -> int:
 def run_diff(space: argparse.Namespace) -> int:
     from .diff import diff
 
-    found = diff(space.old, space.new, space.argv or None, **_known(space))
-    _say(_json(found.as_dict()) if space.format == "json" else found.text())
-    return 1 if found.breaks else 0
+    found = diff(space.old, space.new, space.argv or None, accept=_accept(space), **_known(space))
+    if space.format == "json":
+        _say(_json(found.as_dict()))
+    else:
+        _say({"text": found.text, "junit": found.junit, "github": found.github}[space.format]())
+    if space.format != "text":
+        print(found.summary(), file=sys.stderr)
+    return found.exit_status
 
 
 def flags_dict(table: FlagTable) -> dict[str, Any]:
@@ -129,6 +134,10 @@ def _format(report: Report, name: str) -> str:
     if name == "json":
         return _json(report.as_dict())
     return {"text": report.text, "junit": report.junit, "github": report.github}[name]()
+
+
+def _accept(space: argparse.Namespace) -> list[dict[str, str]]:
+    return [dict(zip(("code", "reason"), _pair(text, "--accept"), strict=True)) for text in space.accept]
 
 
 def _known(space: argparse.Namespace) -> dict[str, Any]:

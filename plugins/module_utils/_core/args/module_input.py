@@ -4,13 +4,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
 from ..errors import InferopsError
 from .check import check
 from .diff import Difference, diff
+from .find_release import find_release
 from .flags import FlagTable, read_flags
 from .live.ask import Interpreter
 from .render import render_argv
@@ -43,9 +44,8 @@ def read_model_config(path: str | None) -> dict[str, Any] | None:
 def check_with(params: Mapping[str, Any]) -> tuple[list[str], Report]:
     """Return (argv, report) for the parameters of server_args_check."""
     tree = open_source(params["source_root"])
-    words = params.get("argv")
     live = _interpreter(params)
-    argv = list(words) if words is not None else render_argv(params.get("args") or {}, _table(tree, live))
+    argv = _words(params, lambda: _table(tree, live)) or []
     report = check(
         argv,
         source_root=tree,
@@ -60,14 +60,17 @@ def check_with(params: Mapping[str, Any]) -> tuple[list[str], Report]:
 
 
 def diff_with(params: Mapping[str, Any]) -> Difference:
-    """Return the difference for the parameters of server_args_diff."""
+    """Return the difference for the parameters of server_args_diff; a release may be named by its version."""
+    folders = params.get("search") or ()
+    old, new = (open_source(find_release(params[name], folders)) for name in ("from_source", "to_source"))
     return diff(
-        params["from_source"],
-        params["to_source"],
-        params.get("argv"),
+        old,
+        new,
+        _words(params, lambda: read_flags(old)),
         facts=params.get("facts"),
         model_config=read_model_config(params.get("model_config_path")),
         env=_environment(params),
+        accept=params.get("accept") or (),
     )
 
 
@@ -84,6 +87,13 @@ def _table(tree: SourceTree, live: Interpreter | None) -> FlagTable | None:
         if live is None:
             raise
         return None
+
+
+def _words(params: Mapping[str, Any], table: Callable[[], FlagTable | None]) -> list[str] | None:
+    """Return the words given, or the arguments spelled for the release; None where neither is given."""
+    if params.get("argv") is not None:
+        return list(params["argv"])
+    return None if params.get("args") is None else render_argv(params["args"], table())
 
 
 def _environment(params: Mapping[str, Any]) -> dict[str, str]:

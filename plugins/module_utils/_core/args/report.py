@@ -76,25 +76,40 @@ class Report:
 
     def junit(self) -> str:
         """Return JUnit XML: one case per finding, failed where it blocks."""
-        cases = []
-        for finding in self.findings:
-            name = quoteattr(f"{finding.code} {finding.flag or finding.where or finding.message}")
-            body = f"<failure message={quoteattr(finding.message)}>{escape(finding.text())}</failure>" if finding.blocks else ""
-            body = body or f"<system-out>{escape(finding.text())}</system-out>"
-            cases.append(f'  <testcase classname="inferops.check" name={name}>{body}</testcase>')
-        cases = cases or ['  <testcase classname="inferops.check" name="no findings"/>']
-        failures = sum(finding.blocks for finding in self.findings)
-        head = f'<testsuite name="inferops check" tests="{len(cases)}" failures="{failures}">'
-        return "\n".join(['<?xml version="1.0" encoding="utf-8"?>', head, *cases, "</testsuite>"])
+        return junit(self.findings, "check")
 
     def github(self) -> str:
         """Return workflow commands of GitHub Actions, one per finding."""
-        kinds = {"error": "error", "advice": "error", "deprecated": "warning", "unknown": "warning"}
-        lines = []
-        for finding in self.findings:
-            kind = kinds.get(finding.level, "notice") if finding.accepted is None else "notice"
-            lines.append(f"::{kind} title={_property(finding.code)}::{_data(finding.text())}")
-        return "\n".join([*lines, f"::notice title=inferops check::{_data(self.summary())}"])
+        return github(self.findings, "check", self.summary())
+
+
+def junit(findings: Sequence[Finding], name: str) -> str:
+    """Return findings as one JUnit suite: one case each, failed where it blocks."""
+    return f'<?xml version="1.0" encoding="utf-8"?>\n{junit_suite(findings, name)}'
+
+
+def junit_suite(findings: Sequence[Finding], name: str) -> str:
+    """Return the suite alone, for a report of several."""
+    cases = []
+    for finding in findings:
+        title = quoteattr(f"{finding.code} {finding.flag or finding.where or finding.message}")
+        body = f"<failure message={quoteattr(finding.message)}>{escape(finding.text())}</failure>" if finding.blocks else ""
+        body = body or f"<system-out>{escape(finding.text())}</system-out>"
+        cases.append(f"  <testcase classname={quoteattr(f'inferops.{name}')} name={title}>{body}</testcase>")
+    cases = cases or [f'  <testcase classname={quoteattr(f"inferops.{name}")} name="no findings"/>']
+    failures = sum(finding.blocks for finding in findings)
+    head = f'<testsuite name={quoteattr(f"inferops {name}")} tests="{len(cases)}" failures="{failures}">'
+    return "\n".join([head, *cases, "</testsuite>"])
+
+
+def github(findings: Sequence[Finding], name: str, summary: str) -> str:
+    """Return findings as workflow commands of GitHub Actions, and the summary as a notice."""
+    kinds = {"error": "error", "advice": "error", "deprecated": "warning", "unknown": "warning"}
+    lines = []
+    for finding in findings:
+        kind = kinds.get(finding.level, "notice") if finding.accepted is None else "notice"
+        lines.append(f"::{kind} title={_property(finding.code)}::{_data(finding.text())}")
+    return "\n".join([*lines, f"::notice title=inferops {name}::{_data(summary)}"])
 
 
 def jsonable(value: Any) -> Any:

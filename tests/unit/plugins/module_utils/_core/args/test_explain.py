@@ -1,9 +1,8 @@
-"""explain and diff: every path that changes a feature, and what an upgrade does to a command line."""
+"""explain: every path that changes a feature."""
 
 from __future__ import annotations
 
 import pytest
-from ansible_collections.inferops.sglang.plugins.module_utils._core.args.diff import diff
 from ansible_collections.inferops.sglang.plugins.module_utils._core.args.explain import explain, topic_fields
 from ansible_collections.inferops.sglang.plugins.module_utils._core.args.flags import read_flags
 from ansible_collections.inferops.sglang.plugins.module_utils._core.args.source import open_source
@@ -37,18 +36,3 @@ def test_an_unknown_topic_is_refused(wheel):
     table = read_flags(open_source(wheel("0.5.23")))
     with pytest.raises(InferopsError, match="called cuda-grpah"):
         topic_fields("cuda-grpah", table)
-
-
-def test_the_upgrade_names_successors_and_breaks_the_old_command_line(wheel):
-    found = diff(wheel("0.5.12"), wheel("0.5.23"), ["--model-path", "m", "--cuda-graph-max-bs", "16"])
-    assert found.removed["--cuda-graph-max-bs"] == "--cuda-graph-max-bs-decode"
-    assert "--cuda-graph-config" in found.added
-    assert "--disable-cuda-graph" in found.deprecated
-    assert found.breaks
-    assert found.as_dict()["outcome"]["to"] == "parse_error"
-    assert "--cuda-graph-max-bs-decode 16" in found.text()
-
-
-def test_a_release_does_not_differ_from_itself(wheel):
-    found = diff(wheel("0.5.12"), wheel("0.5.12"))
-    assert (found.removed, found.added, found.deprecated, found.defaults, found.choices) == ({}, (), {}, {}, {})
