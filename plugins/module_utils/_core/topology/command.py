@@ -5,19 +5,31 @@ from __future__ import annotations
 
 import argparse
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 from ..errors import InferopsError
-from .arguments import SizeArguments, read_argv
+from .arguments import SizeArguments
+from .asked import Asked, asked_sizes
 from .memory import MemoryPlan, plan_memory
+from .memory_text import as_text, gigabytes
 from .model import ModelShape
-from .roofline import BYTES_PER_GB, best_filling
-from .stages import PARTITION_ENV
+from .roofline import best_filling
+from .stages import PARTITION_ENV, stage_layers
 
 FINE, DOES_NOT_FIT, UNKNOWN = 0, 1, 3
 CONCURRENCIES = (1, 8, 16, 32)
+NOT_COUNTED = (
+    "activations",
+    "CUDA graphs",
+    "NCCL and all-to-all buffers",
+    "the CUDA context and what else is in use before loading",
+    "fragmentation",
+    "norms",
+    "draft model",
+    "caches of images",
+)
 
 
 def register(commands: Any) -> None:
@@ -25,7 +37,7 @@ def register(commands: Any) -> None:
     memory = commands.add_parser("memory", help="per-stage weights, KV tokens, headroom and bounds")
     memory.add_argument("--model", required=True, type=Path, metavar="CONFIG.json")
     memory.add_argument("--facts", type=Path, metavar="FACTS.json")
-    memory.add_argument("--source", type=Path, metavar="PATH|WHEEL", help="read ARGV by this release's own flag table")
+    memory.add_argument("--source", type=Path, metavar="PATH|WHEEL", help="resolve ARGV as this release does")
     memory.add_argument("--env", action="append", default=[], metavar="K=V", help=f"such as {PARTITION_ENV}=8,8,8,8,8,7,7,7")
     memory.add_argument("--format", choices=("text", "json"), default="text")
     memory.add_argument("argv", nargs="*", metavar="-- ARGV", help="launch arguments after --")
@@ -33,24 +45,43 @@ def register(commands: Any) -> None:
 
 
 def run_memory(namespace: argparse.Namespace) -> int:
-    """Print the plan; 0 fits, 1 does not fit, 3 cannot be told from what was given."""
-    shape = ModelShape.from_config(load_json(namespace.model, "--model"))
+    """Print the plan; 0 fits, 1 refused or does not fit, 3 cannot be told from what was given."""
     # Imported here: facts belong to the args area, which need not be read for the other uses of this one.
     from ..args.facts import Facts
 
-    facts = Facts.from_dict(load_json(namespace.facts, "--facts") if namespace.facts else {})
-    env = dict(pair.split("=", 1) for pair in namespace.env if "=" in pair)
-    sizes = _sizes(namespace)
-    partition = env.get(PARTITION_ENV)
+    config = load_json(_config_file(namespace.model), "--model")
+    shape = ModelShape.from_config(config)
+    raw_facts = load_json(namespace.facts, "--facts") if namespace.facts else {}
+    facts, env = Facts.from_dict(raw_facts), _environment(namespace.env)
+    argv = namespace.argv[1:] if namespace.argv[:1] == ["--"] else namespace.argv
+    asked = asked_sizes(argv, namespace.source, raw_facts, config, env)
+    sizes = asked.sizes
+    if shape.num_layers is not None:
+        try:
+            stage_layers(shape.num_layers, sizes.pp_size, env.get(PARTITION_ENV))
+        except InferopsError as refusal:  # SGLang would stop with a ValueError too: an answer, not a failure to run
+            print(json.dumps({"fits": False, "refused": str(refusal)}) if namespace.format == "json" else refusal)
+            return DOES_NOT_FIT
     plan = plan_memory(
         shape,
         tp_size=sizes.tp_size,
         pp_size=sizes.pp_size,
-        partition=partition,
+        partition=env.get(PARTITION_ENV),
         gpu_memory_mib=facts.gpu_memory_mib,
         mem_fraction_static=sizes.mem_fraction_static,
         kv_cache_dtype=sizes.kv_cache_dtype,
+        attention_tp=sizes.attention_tp,
+        page_tokens=sizes.page_size or 1,
+        max_total_tokens=sizes.max_total_tokens,
     )
+    report = as_dict(plan, shape, asked, _bounds(shape, sizes, facts.gpu_bandwidth_gb_s))
+    print(json.dumps(report, indent=1) if namespace.format == "json" else as_text(report))
+    if plan.fits is None:
+        return UNKNOWN
+    return FINE if plan.fits else DOES_NOT_FIT
+
+
+def _bounds(shape: ModelShape, sizes: SizeArguments, bandwidth_gb_s: float | None) -> list[dict[str, Any]]:
     bounds = []
     for concurrency in CONCURRENCIES:
         filling = best_filling(
@@ -58,33 +89,40 @@ def run_memory(namespace: argparse.Namespace) -> int:
             tp_size=sizes.tp_size,
             pp_size=sizes.pp_size,
             concurrency=concurrency,
-            bandwidth_gb_s=facts.gpu_bandwidth_gb_s,
+            bandwidth_gb_s=bandwidth_gb_s,
             kv_cache_dtype=sizes.kv_cache_dtype,
         )
         bounds.append(
             {"concurrency": concurrency, "bound_tokens_per_s": None if filling is None else round(filling.tokens_per_s, 1)}
         )
-    report = as_dict(plan, shape, sizes, bounds)
-    print(json.dumps(report, indent=1) if namespace.format == "json" else as_text(report))
-    if plan.fits is None:
-        return UNKNOWN
-    return FINE if plan.fits else DOES_NOT_FIT
+    return bounds
 
 
-def as_dict(plan: MemoryPlan, shape: ModelShape, sizes: SizeArguments, bounds: list[dict[str, Any]]) -> dict[str, Any]:
+def as_dict(plan: MemoryPlan, shape: ModelShape, asked: Asked, bounds: list[dict[str, Any]]) -> dict[str, Any]:
     """Return the plan as JSON values; what cannot be told is null."""
+    sizes = asked.sizes
     return {
         "architecture": shape.architecture,
         "weights_bytes": None if shape.weights_bytes is None else round(shape.weights_bytes),
+        "vision_bytes_per_card": round(shape.vision_held(sizes.tp_size)),
         "uncounted": list(shape.uncounted),
+        "not_counted": [*shape.uncounted, *NOT_COUNTED],
         "pp_size": sizes.pp_size,
         "tp_size": sizes.tp_size,
         "mem_fraction_static": sizes.mem_fraction_static,
+        "mem_fraction_static_source": "asked for" if asked.fraction_given else asked.own_source,
+        "own_mem_fraction_static": asked.own_fraction,
         "kv_cache_dtype": sizes.kv_cache_dtype,
         "card_bytes": None if plan.card_bytes is None else round(plan.card_bytes),
+        "static_bytes": None if plan.tightest.static_bytes is None else round(plan.tightest.static_bytes),
         "fits": plan.fits,
         "kv_tokens": plan.kv_tokens,
         "tightest_stage": plan.tightest.pp_rank,
+        "warnings": list(memory_warnings(plan, asked)),
+        "better_split": None
+        if plan.better is None
+        else {"layers": list(plan.better.layers), "kv_tokens": plan.better.kv_tokens, "env": PARTITION_ENV},
+        "undecided": list(asked.undecided),
         "stages": [
             {
                 "pp_rank": stage.pp_rank,
@@ -100,71 +138,35 @@ def as_dict(plan: MemoryPlan, shape: ModelShape, sizes: SizeArguments, bounds: l
     }
 
 
-def as_text(report: Mapping[str, Any]) -> str:
-    """Return the plan for people."""
-
-    def gigabytes(value: float | None) -> str:
-        return "–" if value is None else f"{value / BYTES_PER_GB:.1f} GB"
-
-    lines = [
-        f"{report['architecture']}: {gigabytes(report['weights_bytes'])} of weights, "
-        f"pp_size {report['pp_size']}, tp_size {report['tp_size']}, KV cache {report['kv_cache_dtype']}"
-    ]
-    if report["uncounted"]:
-        lines.append(f"not counted: {', '.join(report['uncounted'])}")
-    lines.append("")
-    lines.append(f"{'stage':>5} {'layers':>6} {'weights':>9} {'KV/token':>9} {'KV room':>9} {'KV tokens':>10}")
-    for stage in report["stages"]:
-        kv = "–" if stage["kv_bytes_per_token"] is None else f"{stage['kv_bytes_per_token']:,.0f} B"
-        tokens = "–" if stage["kv_tokens"] is None else f"{stage['kv_tokens']:,}"
-        mark = "  tightest" if stage["pp_rank"] == report["tightest_stage"] and len(report["stages"]) > 1 else ""
-        lines.append(
-            f"{stage['pp_rank']:>5} {stage['layers']:>6} {gigabytes(stage['weights_bytes']):>9} {kv:>9} "
-            f"{gigabytes(stage['kv_pool_bytes']):>9} {tokens:>10}{mark}"
+def memory_warnings(plan: MemoryPlan, asked: Asked) -> Iterator[str]:
+    """Yield what fits and is still to be thought about: a better split, and a margin below SGLang's own (R76)."""
+    if plan.better is not None:
+        layers = ",".join(str(count) for count in plan.better.layers)
+        more = plan.better.kv_tokens - (plan.kv_tokens or 0)
+        yield (
+            f"{PARTITION_ENV}={layers} caches {plan.better.kv_tokens:,} tokens, {more:,} more, with no stage longer than now; "
+            "by arithmetic, not measured"
         )
-    lines += ["", *_verdict(report)]
-    known = [
-        f"{row['bound_tokens_per_s']:.0f} at {row['concurrency']}"
-        for row in report["bounds"]
-        if row["bound_tokens_per_s"] is not None
-    ]
-    lines.append(
-        f"bound: {', '.join(known)} in flight [tok/s]" if known else "bound: unknown (gpu_bandwidth_gb_s is not in the facts)"
-    )
-    return "\n".join(lines)
+    fraction, own = asked.sizes.mem_fraction_static, asked.own_fraction
+    if plan.card_bytes and fraction is not None and own is not None and fraction > own:
+        left, wanted = plan.card_bytes * (1 - fraction), plan.card_bytes * (1 - own)
+        source = f" [{asked.own_source}]" if asked.own_source else ""
+        yield (
+            f"mem_fraction_static {fraction:g} leaves {gigabytes(left)} of a card for activations, graphs and buffers; SGLang by "
+            f"itself would leave {gigabytes(wanted)} ({own:.3f}){source}, so a start can pass and graph capture or a long prompt "
+            "run out of memory"
+        )
 
 
-def _verdict(report: Mapping[str, Any]) -> list[str]:
-    tightest = report["stages"][report["tightest_stage"]]
-    if report["fits"] is False:
-        limit = report["card_bytes"] * (report["mem_fraction_static"] or 1)
-        return [
-            f"does not fit: stage {tightest['pp_rank']} needs {tightest['weights_bytes'] / BYTES_PER_GB:.1f} GB per card, "
-            f"{limit / BYTES_PER_GB:.1f} GB are there"
-        ]
-    if report["fits"] is None:
-        return ["unknown whether it fits: gpu_memory_mib is not in the facts"]
-    free = (report["card_bytes"] - tightest["weights_bytes"]) / BYTES_PER_GB
-    lines = [f"fits: the tightest stage leaves {free:.1f} GB of a card beside its weights"]
-    if report["kv_tokens"] is None:
-        lines.append("KV tokens: unknown, SGLang computes --mem-fraction-static at start; give it in ARGV to see them")
-    else:
-        lines.append(f"KV tokens: {report['kv_tokens']:,} (the tightest stage decides)")
-    return lines
+def _config_file(path: Path) -> Path:
+    return path / "config.json" if path.is_dir() else path
 
 
-def _sizes(namespace: argparse.Namespace) -> SizeArguments:
-    argv = namespace.argv[1:] if namespace.argv[:1] == ["--"] else namespace.argv
-    if namespace.source is None:
-        return read_argv(argv)
-    from ..args.flags import read_flags
-    from ..args.parser import ArgvError, parse
-    from ..args.source import open_source
-
-    try:
-        return SizeArguments.from_values(parse(read_flags(open_source(namespace.source)), argv).values)
-    except ArgvError as exc:
-        raise InferopsError(str(exc), where="ARGV", do="correct the arguments; inferops check explains them") from exc
+def _environment(pairs: Sequence[str]) -> dict[str, str]:
+    for pair in pairs:
+        if "=" not in pair:
+            raise InferopsError(f"--env {pair} has no '='", where="--env", do="write NAME=VALUE")
+    return dict(pair.split("=", 1) for pair in pairs)
 
 
 def load_json(path: Path, where: str) -> dict[str, Any]:

@@ -9,6 +9,7 @@ from typing import Any
 
 from .families import FAMILIES, Family, expert_count, first_of, is_moe_layer, shared_expert_width, text_config
 from .quantization import Quantization
+from .vision import vision_parameters
 
 BITS_PER_BYTE = 8
 MAX_LAYERS = 10_000
@@ -37,9 +38,13 @@ class Layer:
     def total(self) -> float:
         return self.attention + self.attention_replicated + self.dense + self.router + self.expert * self.experts
 
-    def held(self, tp_size: int) -> float:
-        """Bytes one rank of tp_size holds."""
-        return (self.attention + self.dense + self.expert * self.experts) / tp_size + self.attention_replicated + self.router
+    def held(self, tp_size: int, attention_tp: int | None = None) -> float:
+        """Bytes one rank of tp_size holds. attention_tp: ranks that share one copy of the attention, fewer under DP attention.
+
+        Experts take the same room under expert parallelism: fewer of them instead of narrower ones.
+        """
+        split = self.attention / (attention_tp or tp_size)
+        return split + (self.dense + self.expert * self.experts) / tp_size + self.attention_replicated + self.router
 
 
 @dataclass(frozen=True)
@@ -62,6 +67,9 @@ class ModelShape:
     """Cached elements per token and layer: MLA latent + rope; else 2 × head_dim for one KV head."""
     kv_heads: int | None
     """KV heads that tensor parallelism can split; None for MLA, whose cache every rank holds whole."""
+    vision_split_bytes: float = 0.0
+    """Vision tower: what tensor parallelism splits. Every pipeline stage holds the whole tower."""
+    vision_whole_bytes: float = 0.0
     uncounted: tuple[str, ...] = ()
     unknown: tuple[str, ...] = ()
 
@@ -83,6 +91,7 @@ class ModelShape:
         table = hidden * vocab / BITS_PER_BYTE if hidden and vocab else None
         head_bits = quantization.bits("lm_head")
         kv_elements, kv_heads = _cache(text, family)
+        vision = vision_parameters(architecture, config) if full else None
         return cls(
             architecture=architecture,
             family=family,
@@ -98,16 +107,23 @@ class ModelShape:
             head_tied=bool(first_of(text, "tie_word_embeddings")),
             kv_elements=kv_elements,
             kv_heads=kv_heads,
-            uncounted=("vision tower",) if isinstance(config.get("vision_config"), Mapping) else (),
+            vision_split_bytes=vision[0] * full / BITS_PER_BYTE if vision and full else 0.0,
+            vision_whole_bytes=vision[1] * full / BITS_PER_BYTE if vision and full else 0.0,
+            uncounted=("vision tower",) if vision is None and isinstance(config.get("vision_config"), Mapping) else (),
             unknown=tuple(dict.fromkeys(missing)),
         )
 
     @property
     def weights_bytes(self) -> float | None:
-        """All language-model weights: decoder layers, embedding, head (norms are left out: below 0.01 %)."""
+        """All weights: decoder layers, embedding, head, vision tower (norms are left out: below 0.01 %)."""
         if self.layers is None or self.embedding_bytes is None or self.head_bytes is None:
             return None
-        return sum(layer.total for layer in self.layers) + self.embedding_bytes + (0 if self.head_tied else self.head_bytes)
+        language = sum(layer.total for layer in self.layers) + self.embedding_bytes + (0 if self.head_tied else self.head_bytes)
+        return language + self.vision_split_bytes + self.vision_whole_bytes
+
+    def vision_held(self, tp_size: int) -> float:
+        """Bytes of the vision tower on one card, the same on every stage."""
+        return self.vision_split_bytes / tp_size + self.vision_whole_bytes
 
     def kv_bytes(self, *, tp_size: int = 1, kv_cache_dtype: str = "auto") -> float | None:
         """Cache bytes per token and layer on one rank; MLA caches are replicated under TP, KV heads are split."""
