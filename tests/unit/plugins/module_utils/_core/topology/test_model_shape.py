@@ -109,7 +109,7 @@ KEYS = [
 
 
 # A busy machine makes nested values slowly; that is no fault of what is tested.
-@settings(suppress_health_check=[HealthCheck.too_slow])
+@settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(st.dictionaries(st.sampled_from(KEYS), ANYTHING))
 def test_no_damaged_config_makes_it_raise(fixtures, damage):
     for name in ("llama", "qwen3_moe"):
