@@ -147,16 +147,26 @@ def read_flags(tree: SourceTree) -> FlagTable:
     """
     from .config_file import read_rules  # deferred, like the readers: they build on this file
     from .readers import add_argument, annotated
+    from .source import LANDMARK
 
+    tree.required(LANDMARK)
+    why = (
+        "expected ServerArgs.add_cli_args with add_argument calls, fields annotated A[…] in ServerArgs, "
+        "or namespace classes in srt/arg_groups/fields/*.py"
+    )
     for reader in (annotated, add_argument):
-        if "flags" not in tree.memo and reader.fits(tree):
-            tree.memo["flags"] = replace(reader.read(tree), config=read_rules(tree))
+        try:
+            if "flags" not in tree.memo and reader.fits(tree):
+                tree.memo["flags"] = replace(reader.read(tree), config=read_rules(tree))
+        except (RecursionError, MemoryError) as exc:
+            why = f"it is nested too deeply to be followed ({type(exc).__name__})"
+        except (TypeError, ValueError, LookupError, AttributeError, ArithmeticError, argparse.ArgumentTypeError) as exc:
+            why = f"the reader for {reader.STYLE} stumbled: {type(exc).__name__}: {exc}"
     if "flags" in tree.memo:
         return cast(FlagTable, tree.memo["flags"])
     raise InferopsError(
         f"the arguments of SGLang {tree.version} have a shape no reader here knows",
-        where=f"{tree.label}: srt/server_args.py",
-        why="expected ServerArgs.add_cli_args with add_argument calls, fields annotated A[…] in ServerArgs, "
-        "or namespace classes in srt/arg_groups/fields/*.py",
+        where=f"{tree.label}: {LANDMARK}",
+        why=why,
         do="check with the live tier on a host that has this release installed, or use a release that is read",
     )

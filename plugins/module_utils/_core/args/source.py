@@ -4,7 +4,9 @@
 from __future__ import annotations
 
 import ast
+import lzma
 import re
+import sys
 import warnings
 import zipfile
 import zlib
@@ -16,6 +18,7 @@ from ..errors import InferopsError
 PACKAGE = "sglang"
 # Every release since 0.4.3 has this file; a folder without it is not the server's package.
 LANDMARK = "srt/server_args.py"
+LARGEST_FILE = 16 << 20
 _VERSION = re.compile(r"^__version__\s*=\s*(?:version\s*=\s*)?['\"]([^'\"]+)['\"]", re.MULTILINE)
 _METADATA_VERSION = re.compile(r"^Version:\s*(\S+)", re.MULTILINE)
 _WHEEL_NAME = re.compile(r"^sglang-([^-]+)-")
@@ -38,8 +41,12 @@ class FolderStore:
         self.package = package
 
     def read(self, rel: str) -> str | None:
+        path = self.package / rel
         try:
-            return (self.package / rel).read_text(encoding="utf-8")
+            if not path.is_file():  # a pipe or a device would never end
+                return None
+            _small_enough(path.stat().st_size, str(path))
+            return path.read_text(encoding="utf-8")
         except (OSError, UnicodeDecodeError):
             return None
 
@@ -58,7 +65,10 @@ class WheelStore:
     """A ``sglang`` wheel; files are read straight out of the archive."""
 
     def __init__(self, wheel: Path) -> None:
-        self.archive = zipfile.ZipFile(wheel)
+        try:
+            self.archive = zipfile.ZipFile(wheel)
+        except (zipfile.BadZipFile, OSError, ValueError, NotImplementedError) as exc:
+            raise _damaged(wheel, None, exc) from exc
         self.names = set(self.archive.namelist())
 
     def read(self, rel: str) -> str | None:
@@ -82,15 +92,31 @@ class WheelStore:
         return None
 
     def _bytes(self, name: str) -> bytes:
+        path = Path(str(self.archive.filename))
+        _small_enough(self.archive.getinfo(name).file_size, f"{path}, {name}")
         try:
             return self.archive.read(name)
-        except (zipfile.BadZipFile, zlib.error, EOFError, OSError, NotImplementedError) as exc:
-            raise InferopsError(
-                f"{Path(str(self.archive.filename)).name} is damaged",
-                where=f"{self.archive.filename}, {name}",
-                why=str(exc),
-                do="download the wheel again and compare its SHA-256",
-            ) from exc
+        except (zipfile.BadZipFile, zlib.error, lzma.LZMAError, EOFError, OSError, RuntimeError, ValueError) as exc:
+            raise _damaged(path, name, exc) from exc
+
+
+def _damaged(wheel: Path, name: str | None, exc: Exception) -> InferopsError:
+    return InferopsError(
+        f"{wheel.name} is damaged",
+        where=f"{wheel}, {name}" if name else str(wheel),
+        why=str(exc),
+        do="download the wheel again and compare its SHA-256",
+    )
+
+
+def _small_enough(size: int, where: str) -> None:
+    if size > LARGEST_FILE:
+        raise InferopsError(
+            f"a file of {size >> 20} MiB is no source of SGLang",
+            where=where,
+            why=f"the largest source file of any release is below {LARGEST_FILE >> 20} MiB",
+            do="give the wheel or folder as published",
+        )
 
 
 class SourceTree:
@@ -123,6 +149,18 @@ class SourceTree:
         if rel not in self._modules:
             self._modules[rel] = _parse(self.read(rel))
         return self._modules[rel]
+
+    def required(self, rel: str) -> ast.Module:
+        """Return the syntax tree of a file the flags are read from. Raises InferopsError that says why there is none."""
+        module = self.module(rel)
+        if module is not None:
+            return module
+        raise InferopsError(
+            f"{rel} of SGLang {self.version} cannot be read as Python {sys.version_info.major}.{sys.version_info.minor}",
+            where=f"{self.label}: {rel}",
+            why=_why_not_python(self.read(rel)),
+            do="run the check with a newer Python, or check with the live tier on a host that has this release installed",
+        )
 
     def find(self, dotted: str) -> str | None:
         """Return the file of a module name such as ``sglang.srt.environ``, None for one outside the package."""
@@ -183,11 +221,25 @@ def _open_wheel(path: Path) -> WheelStore:
 
 
 def _parse(text: str | None) -> ast.Module | None:
-    if text is None:
-        return None
     try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", SyntaxWarning)
-            return ast.parse(text)
+        return None if text is None else _parsed(text)
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return None
+
+
+def _parsed(text: str) -> ast.Module:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", SyntaxWarning)
+        return ast.parse(text)
+
+
+def _why_not_python(text: str | None) -> str:
+    if text is None:
+        return "the file is missing or not UTF-8 text"
+    try:
+        _parsed(text)
+    except SyntaxError as exc:
+        return f"line {exc.lineno}: {exc.msg}"
+    except (ValueError, RecursionError, MemoryError) as exc:
+        return str(exc) or "it is nested too deeply"
+    return "it could be read a moment ago"

@@ -1,13 +1,19 @@
 # GNU General Public License v3.0+ (see https://www.gnu.org/licenses/gpl-3.0.txt)
-"""What somebody probably meant by a flag the release does not have. Only spellings the release has are suggested."""
+"""What somebody probably meant by a flag the release does not have.
+
+Suggested is only what means the same: a known successor, the same letters with other dashes, or a slip of the pen in one word.
+A word the release itself uses in its flags is meant as written: `--enable-x` never becomes `--disable-x`, nor fp8 fp4.
+"""
 
 from __future__ import annotations
 
-import difflib
+from collections.abc import Iterable
 
 from .flags import FlagTable
+from .history import RENAMED
 
-# Old spelling: successors in order of preference; executed on the releases 0.4.3 … 0.5.23. `spelling=value` names the value too.
+# Old spelling: successors in order of preference, where no release says so itself (history.RENAMED is what they say).
+# Executed on the releases 0.4.3 … 0.5.23. `spelling=value` names the value too.
 SUCCESSORS: dict[str, tuple[str, ...]] = {
     "--max-micro-batch-size": ("--pp-max-micro-batch-size",),
     "--multi-item-scoring-delimiter": ("--enable-mis",),
@@ -18,14 +24,23 @@ SUCCESSORS: dict[str, tuple[str, ...]] = {
     "--enable-dp-attention": ("--attn-dp-size",),
     "--enable-ep-moe": ("--ep-size",),
     "--enable-deepep-moe": ("--moe-a2a-backend=deepep",),
+    "--enable-flashinfer-cutlass-moe": ("--moe-runner-backend=flashinfer_cutlass",),
+    "--enable-flashinfer-cutedsl-moe": ("--moe-runner-backend=flashinfer_cutedsl",),
+    "--enable-flashinfer-mxfp4-moe": ("--moe-runner-backend=flashinfer_mxfp4",),
+    "--enable-flashinfer-trtllm-moe": ("--moe-runner-backend=flashinfer_trtllm",),
+    "--enable-triton-kernel-moe": ("--moe-runner-backend=triton_kernel",),
     "--enable-flashinfer-mla": ("--attention-backend=flashinfer",),
     "--enable-flashmla": ("--attention-backend=flashmla",),
     "--oltp-traces-endpoint": ("--otlp-traces-endpoint",),
+    "--nsa-prefill": ("--nsa-prefill-backend", "--dsa-prefill-backend"),
+    "--nsa-decode": ("--nsa-decode-backend", "--dsa-decode-backend"),
     "--nsa-prefill-backend": ("--dsa-prefill-backend",),
     "--nsa-decode-backend": ("--dsa-decode-backend",),
     "--enable-nsa-prefill-context-parallel": ("--enable-prefill-cp",),
     "--enable-dsa-prefill-context-parallel": ("--enable-prefill-cp",),
     "--enable-prefill-context-parallel": ("--enable-prefill-cp",),
+    "--nsa-prefill-cp-mode": ("--cp-strategy",),
+    "--dsa-prefill-cp-mode": ("--cp-strategy",),
     "--impl": ("--model-impl",),
     "--file-storage-pth": ("--file-storage-path",),
     "--return-hidden-states": ("--enable-return-hidden-states",),
@@ -41,24 +56,39 @@ SUCCESSORS: dict[str, tuple[str, ...]] = {
 }
 # Ends that say "the number itself": of several flags a short form could mean, the one that is only longer by this is likeliest.
 _PLAIN_ENDS = ("-size", "-path", "-length", "-name", "-backend")
+# A word shorter than this is an abbreviation: one letter more or less makes another of it.
+_SHORTEST = 4
+
+
+def plain(word: str) -> str:
+    """Return a word as SGLang's flags are written.
+
+    >>> plain("-reasoning_parser=x")
+    '--reasoning-parser'
+    """
+    return "--" + word.partition("=")[0].lstrip("-").replace("_", "-").lower()
 
 
 def suggest(word: str, table: FlagTable) -> str | None:
-    """Return the flag meant by an unknown word, None where nothing is near.
-
-    Looks at successors first, then the same letters with other dashes, then similar spelling.
-    """
-    name = word.partition("=")[0]
-    strings = [string for flag in table.flags for string in flag.strings]
-    plain = "--" + name.lstrip("-").replace("_", "-").lower()
-    for candidate in (*SUCCESSORS.get(plain, ()), plain):
+    """Return the flag meant by an unknown word, None where none surely is."""
+    strings = [string for flag in table.flags for string in flag.spellings]
+    meant = plain(word)
+    for candidate in (*successors(meant), meant):
         if candidate.partition("=")[0] in strings:
             return candidate
-    extended = [string for string in strings if string.startswith(plain)]
-    if len(extended) == 1:
-        return extended[0]
-    near = difflib.get_close_matches(plain, strings, n=1, cutoff=0.82)
-    return near[0] if near else None
+    if word != meant:  # a short form, or a slip of the dashes
+        extended = [string for string in strings if string.startswith(meant)]
+        if len(extended) == 1:
+            return extended[0]
+    known = {part for string in strings for part in _parts(string)}
+    near = [string for string in strings if _slip(meant, string, known)]
+    return near[0] if len(near) == 1 else None
+
+
+def successors(flag: str) -> tuple[str, ...]:
+    """Return what replaced a flag, in order of preference."""
+    named = RENAMED.get(flag)
+    return (*SUCCESSORS.get(flag, ()), *([named.replace(" ", "=")] if named else ()))
 
 
 def likeliest(short: str, candidates: list[str]) -> str | None:
@@ -70,5 +100,50 @@ def likeliest(short: str, candidates: list[str]) -> str | None:
     for end in _PLAIN_ENDS:
         if short + end in candidates:
             return short + end
-    successors = [new for new in SUCCESSORS.get(short, ()) if new.partition("=")[0] in candidates]
-    return successors[0] if successors else None
+    found = [new for new in successors(short) if new.partition("=")[0] in candidates]
+    return found[0] if found else None
+
+
+def near_name(name: str, known: Iterable[str]) -> str | None:
+    """Return the one name that differs by a slip of the pen in one of its words, None where none or several do.
+
+    >>> near_name("SGLANG_PP_LAYER_PARTITON", ["SGLANG_PP_LAYER_PARTITION", "SGLANG_PORT"])
+    'SGLANG_PP_LAYER_PARTITION'
+    """
+    names = set(known)
+    words = {part for one in names for part in one.split("_")}
+    near = [one for one in names if _slip(name, one, words, "_")]
+    return near[0] if len(near) == 1 else None
+
+
+def _parts(flag: str) -> list[str]:
+    return flag.lstrip("-").split("-")
+
+
+def _slip(word: str, flag: str, known: set[str], joint: str = "-") -> bool:
+    """Whether word is flag with one of its words written wrong, and that wrong word is none the release has."""
+    mine, its = word.lstrip("-").split(joint), flag.lstrip("-").split(joint)
+    if "".join(mine) == "".join(its):
+        return True
+    if len(mine) != len(its):
+        return False
+    differing = [(one, other) for one, other in zip(mine, its, strict=True) if one != other]
+    return len(differing) == 1 and _same_word(*differing[0], known)
+
+
+def _same_word(written: str, meant: str, known: set[str]) -> bool:
+    if written.rstrip("sS") == meant.rstrip("sS"):
+        return True
+    if written in known or min(len(written), len(meant)) < _SHORTEST or any(char.isdigit() for char in written + meant):
+        return False
+    return _one_edit(written, meant)
+
+
+def _one_edit(one: str, other: str) -> bool:
+    """Whether two words differ by one letter more, less, other, or by two neighbours swapped."""
+    start = 0
+    while start < min(len(one), len(other)) and one[start] == other[start]:
+        start += 1
+    left, right = one[start:], other[start:]
+    swapped = left[:2] == right[:2][::-1] and left[2:] == right[2:]
+    return left[1:] == right[1:] or left[1:] == right or left == right[1:] or swapped

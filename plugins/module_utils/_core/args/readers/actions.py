@@ -45,6 +45,7 @@ class ActionClass:
         action = Instance({"const": None, "default": None, "help": None, **self.given, "dest": "dest"})
         arguments = (action, Instance({}), namespace, values, option_string)
         names = [arg.arg for arg in function.args.args]
+        self.evaluator.afresh()
         try:
             follow(self.evaluator, self.cls.rel, function, dict(zip(names, arguments, strict=False)))
         except Undecidable:

@@ -18,6 +18,7 @@ from .calls import Definitions, field_default, find_class, method
 from .names import ClassRef, tail
 
 FIELDS = "srt/arg_groups/fields/"
+STYLE = "annotated fields"
 STYLE_ONE = "annotated fields of ServerArgs in srt/server_args.py"
 STYLE_SPLIT = "annotated fields in srt/arg_groups/fields/*.py"
 
@@ -67,8 +68,7 @@ def _namespaces(tree: SourceTree, cls: ClassRef) -> list[ClassRef]:
         return [cls]
     found: dict[str, ClassRef] = {}
     for rel in tree.glob(FIELDS):
-        module = tree.module(rel)
-        for stmt in module.body if module else []:
+        for stmt in tree.required(rel).body:
             if isinstance(stmt, ast.ClassDef) and any(_is_annotated(inner) for inner in stmt.body):
                 found[stmt.name] = ClassRef(rel, stmt)
     named = [name for name in _listed(tree, "_INPUT_NAMESPACES") if name in found]

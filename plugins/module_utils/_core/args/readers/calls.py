@@ -35,7 +35,10 @@ class Definitions:
 
     def flag(self, call: ast.Call, scope: dict[str, Any]) -> Flag:
         """Return the flag one add_argument call defines."""
+        self.evaluator.afresh()
         strings = [self.evaluator.static(arg, self.rel, scope) for arg in call.args]
+        if not strings or not all(isinstance(string, str) for string in strings):
+            raise ValueError(f"the name of the flag at {self.rel}:{call.lineno} is not written there")
         keywords = {str(key.arg): key.value for key in call.keywords}
         given: dict[str, Any] = {}
         for name, node in keywords.items():
@@ -110,7 +113,12 @@ class Definitions:
         if name in _PLAIN_TYPES:
             return name, _PLAIN_TYPES[name]
         if isinstance(value, FunctionRef):
-            return value.name, _named(value.name, lambda text: run_function(self.evaluator, value, [text]))
+
+            def convert(text: str) -> Any:
+                self.evaluator.afresh()
+                return run_function(self.evaluator, value, [text])
+
+            return value.name, _named(value.name, convert)
         return name, _named(name, lambda text: UNKNOWN)
 
 

@@ -18,17 +18,18 @@ from typing import Any
 
 from ..flags import UNKNOWN
 from ..source import SourceTree
+from . import limits
 from .names import ClassRef, EnumMember, External, FunctionRef, Instance, ModuleRef, Names
 
 _BINARY: dict[type[ast.AST], Callable[[Any, Any], Any]] = {
-    ast.Add: operator.add,
+    ast.Add: limits.add,
     ast.Sub: operator.sub,
-    ast.Mult: operator.mul,
+    ast.Mult: limits.multiply,
     ast.FloorDiv: operator.floordiv,
     ast.Div: operator.truediv,
-    ast.LShift: operator.lshift,
+    ast.LShift: limits.shift,
     ast.BitOr: operator.or_,
-    ast.Pow: lambda a, b: a**b if abs(b) < 64 else UNKNOWN,
+    ast.Pow: limits.power,
 }
 _COMPARE: dict[type[ast.AST], Callable[[Any, Any], Any]] = {
     ast.Eq: operator.eq,
@@ -51,7 +52,7 @@ _PLAIN = (*_CONTAINERS, int, float, bool, Decimal, re.Match)
 _EXTERNAL: dict[str, Callable[..., Any]] = {
     "json.loads": json.loads,
     "orjson.loads": json.loads,
-    "re.fullmatch": re.fullmatch,
+    "re.fullmatch": limits.fullmatch,
     "decimal.Decimal": Decimal,
 }
 _EXTERNAL_VALUES: dict[str, Any] = {"argparse.SUPPRESS": argparse.SUPPRESS}
@@ -76,12 +77,19 @@ class Evaluator:
         self.tree = tree
         self.names = Names(tree, self.static)
         self._run = run
+        # Expressions looked at since the work began that may take limits.STEPS of them; see `afresh`.
+        self.steps = 0
+
+    def afresh(self) -> None:
+        """Begin a piece of work with a budget of its own, so that a source made to run for ever ends in UNKNOWN."""
+        self.steps = 0
 
     def value(self, node: ast.expr, rel: str, local: dict[str, Any] | None = None) -> Any:
         """Return the value of an expression standing in a file, UNKNOWN where it is not decided."""
         local = {} if local is None else local
         method = getattr(self, f"_{type(node).__name__.lower()}", None)
-        return UNKNOWN if method is None else method(node, rel, local)
+        self.steps += 1
+        return UNKNOWN if method is None or self.steps > limits.STEPS else method(node, rel, local)
 
     def static(self, node: ast.expr, rel: str, local: dict[str, Any] | None = None) -> Any:
         """Return the value as `value` does, and UNKNOWN also where evaluating it would raise."""
@@ -117,6 +125,8 @@ class Evaluator:
                 out.extend(items)
             else:
                 out.append(self.value(node, rel, local))
+            if len(out) > limits.ITEMS:
+                return None
         return out
 
     def _list(self, node: ast.List, rel: str, local: dict[str, Any]) -> Any:
@@ -196,7 +206,7 @@ class Evaluator:
                 out.append(repr(value) if part.conversion == ord("r") else str(value))
             elif isinstance(part, ast.Constant):
                 out.append(str(part.value))
-        return "".join(out)
+        return limits.sized("".join(out))
 
     def _subscript(self, node: ast.Subscript, rel: str, local: dict[str, Any]) -> Any:
         base, index = self.value(node.value, rel, local), self.value(node.slice, rel, local)
@@ -222,7 +232,9 @@ class Evaluator:
         return out
 
     def _attribute(self, node: ast.Attribute, rel: str, local: dict[str, Any]) -> Any:
-        base = self.value(node.value, rel, local)
+        return self._attribute_of(self.value(node.value, rel, local), node)
+
+    def _attribute_of(self, base: Any, node: ast.Attribute) -> Any:
         if isinstance(base, External):
             dotted = f"{base.dotted}.{node.attr}"
             return _EXTERNAL_VALUES.get(dotted, External(dotted))
@@ -266,7 +278,8 @@ class Evaluator:
                 return _method(owner, node.func.attr, args, kwargs)
             if isinstance(owner, Instance) and node.func.attr == "error":  # ArgumentParser.error
                 raise argparse.ArgumentTypeError(str(args[0]))
-        elif isinstance(node.func, ast.Name) and args and isinstance(args[0], Instance):
+            return self.call(self._attribute_of(owner, node.func), args, kwargs)
+        if isinstance(node.func, ast.Name) and args and isinstance(args[0], Instance):
             return _on_instance(node.func.id, args[0], args[1:])
         function = self.value(node.func, rel, local)
         return self.call(function, args, kwargs)
@@ -302,10 +315,12 @@ def _is_enum(cls: ClassRef) -> bool:
 
 
 def _method(owner: Any, name: str, args: list[Any], kwargs: dict[str, Any]) -> Any:
-    if name.startswith("_") or any(arg is UNKNOWN for arg in args) or kwargs:
+    if name not in limits.METHODS or any(arg is UNKNOWN for arg in args) or kwargs:
         return UNKNOWN
     method = getattr(owner, name, None)
-    return UNKNOWN if method is None else method(*args)
+    if method is None or not limits.fits(name, owner, *args):
+        return UNKNOWN
+    return method(*args)
 
 
 def _apply(function: Callable[[Any, Any], Any] | None, left: Any, right: Any) -> Any:

@@ -9,7 +9,9 @@ from collections.abc import Sequence
 from ..findings import Finding
 from ..flags import Flag, FlagTable
 from ..parser import ArgvError
-from ..suggest import likeliest, suggest
+from ..suggest import likeliest
+from ..versions import removed
+from .unknown_flag import answer
 
 _AMBIGUOUS = re.compile(r"^ambiguous option: (?P<word>\S+) could match (?P<candidates>.+)$")
 _UNRECOGNIZED = re.compile(r"^unrecognized arguments: (?P<words>.+)$", re.DOTALL)
@@ -77,9 +79,11 @@ def _ambiguous(word: str, candidates: list[str], table: FlagTable, argv: Sequenc
     value = _value_after(name, argv)
     do = f"write {best}{' ' + value if value else ''}" if best else f"write one of {', '.join(candidates)} in full"
     flag = table.by_string(best or candidates[0])
+    over = removed(name, table.version)
+    told = f"; the flag of that name was {over.removal()}" if over else ""
     return _finding(
         "SGA102",
-        f"{name} is ambiguous in SGLang {table.version}: it could mean {', '.join(candidates)}",
+        f"{name} is ambiguous in SGLang {table.version}: it could mean {', '.join(candidates)}{told}",
         name,
         argv,
         source=flag.source if flag else None,
@@ -101,25 +105,16 @@ def _unrecognized(word: str, table: FlagTable, argv: Sequence[str]) -> Finding:
             why=f"it follows {previous}, which takes no further value" if previous else "it is no flag and follows none",
             do="remove it, or write the flag it belongs to",
         )
-    better = suggest(name, table)
-    value = _value_after(name, argv)
-    if better is None:
-        do = f"remove it; `inferops flags` lists what SGLang {table.version} knows"
-    elif "=" in better:
-        do = f"write {better.replace('=', ' ')}"
-    else:
-        flag = table.by_string(better)
-        takes = flag is not None and flag.action in ("store", "deprecated_alias")
-        do = f"write {better}{' ' + value if value and takes else ''}"
-    found = table.by_string(better.partition("=")[0]) if better else None
+    found = answer(name, _value_after(name, argv), table)
+    flag = table.by_string(found.better.partition("=")[0]) if found.better else None
     return _finding(
         "SGA101",
-        f"{name} is not a flag of SGLang {table.version}" + (f"; did you mean {better}?" if better else ""),
+        f"{name} is not a flag of SGLang {table.version}{found.tail}",
         name,
         argv,
-        source=found.source if found else None,
+        source=flag.source if flag else None,
         why='the server would stop with "unrecognized arguments"',
-        do=do,
+        do=found.do,
     )
 
 

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from ..context import Context, is_secret
 from ..findings import Finding
 from ..parser import Use
+from ..versions import ambiguous_from, history
 from .graphs import LEGACY
 
 
@@ -24,11 +25,17 @@ def deprecated(ctx: Context) -> Iterator[Finding]:
             f"{use.spelled} is deprecated in SGLang {ctx.table.version}" + (" and has no effect" if nothing else ""),
             flag=use.spelled,
             where=ctx.place(use.spelled),
-            why="a later release removes it; the command line that works today then stops at parsing",
+            why=_fate(use.spelled),
             do=_replacement(use),
             source=flag.source,
             position=ctx.position(use.spelled),
         )
+
+
+def _fate(flag: str) -> str:
+    span = (history().get(flag) or (None,))[-1]
+    gone = f"SGLang {span.gone} removes it" if span and span.gone else "a later release removes it"
+    return f"{gone}; the command line that works today then stops at parsing"
 
 
 def _replacement(use: Use) -> str:
@@ -48,13 +55,16 @@ def abbreviated(ctx: Context) -> Iterator[Finding]:
         full = _full(use, ctx)
         if full is None:
             continue
+        later = ambiguous_from(use.spelled, ctx.table.version)
         yield Finding(
             "SGA111",
-            "info",
-            f"{use.spelled} is short for {full}",
+            "advice" if later else "info",
+            f"{use.spelled} is short for {full}" + (f", and ambiguous from SGLang {later[0]} on" if later else ""),
             flag=use.spelled,
             where=ctx.place(use.spelled),
-            why="a release that adds a flag with the same beginning makes it ambiguous, and the server then does not start",
+            why=f"there it could mean {', '.join(later[1])}, and the server would not start"
+            if later
+            else "a release that adds a flag with the same beginning makes it ambiguous, and the server then does not start",
             do=f"write {full}",
             source=use.flag.source,
             position=ctx.position(use.spelled),
