@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import datetime
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +15,7 @@ from .facts import Facts
 from .findings import Finding, accept_findings, in_order, read_accept
 from .flags import FlagTable, read_flags
 from .interpret import Resolution, resolve
+from .interpret.visits import Visit
 from .live import tiers
 from .live.ask import Answer, Interpreter
 from .parser import ArgvError, Parsed, parse
@@ -49,12 +50,14 @@ def check(
     today: datetime.date | None = None,
     read_text: Callable[[str], str] = config_file.read_text,
     live: Interpreter | None = None,
+    watch: Collection[tuple[str, int]] = (),
 ) -> Report:
     """Return what this release would do with argv and what there is to say about it.
 
     source_root is what open_source takes, or a tree already open. An absent fact is unknown. live: the interpreter that is asked
-    too; what it answers counts. Raises InferopsError where the check cannot run: no source, malformed facts, accept or expect, a
-    shape no reader knows unless live answers for it.
+    too; what it answers counts. watch: statements, as (file, line), whose execution the report notes in ``visits``. Raises
+    InferopsError where the check cannot run: no source, malformed facts, accept or expect, a shape no reader knows unless live
+    answers for it.
     """
     tree = source_root if isinstance(source_root, SourceTree) else open_source(source_root)
     known = Facts.from_dict(facts or {})
@@ -63,6 +66,7 @@ def check(
     words = [str(word) for word in argv]
     answer = tiers.usable(live.ask(words), tree) if live is not None else None
     found: list[Finding] = []
+    visits: list[Visit] = []
 
     def finished(style: str, result: Any, more: Iterable[Finding] = ()) -> Report:
         """Put the report together; ``result`` has outcome, message and the three tables."""
@@ -78,6 +82,7 @@ def check(
             _public(result.changed),
             [entry for entry in result.undecided if not is_secret(entry["field"])],
             accept_findings(in_order(every), accepted, day),
+            visits,
         )
 
     answered = answer if answer is not None and answer.outcome != "unavailable" else None
@@ -99,11 +104,12 @@ def check(
         return resolve(tree, table, changed, known, model_config, env or {})
 
     try:
-        static = again(parsed)
+        static = resolve(tree, table, parsed, known, model_config, env or {}, watch=watch)
     except InferopsError as unread:
         if answer is None or live is None:
             raise
         return _alone(finished, answer, live.python, tree, unread, expect)
+    visits += static.visits
     resolution = static
     if answered is not None:
         found = [one for one in found if one.code != "SGA106"]  # SGLang itself has read the file

@@ -14,6 +14,7 @@ from ..errors import InferopsError
 from .flags import UNKNOWN, FlagTable, read_flags
 from .report import Report, jsonable
 from .source import open_source
+from .topics import TOPICS
 
 
 def register(commands: Any) -> None:
@@ -32,7 +33,7 @@ def register(commands: Any) -> None:
     one.set_defaults(run=run_check)
 
     why = commands.add_parser("explain", help="every path that changes a feature, and which one decides")
-    why.add_argument("topic", metavar="TOPIC", help="a field or part of field names, such as cuda-graph")
+    why.add_argument("topic", metavar="TOPIC", help="one of " + ", ".join(TOPICS) + ", or a field or a part of field names")
     _source(why)
     _situation(why)
     why.add_argument("--format", choices=("text", "json"), default="text")
@@ -82,8 +83,12 @@ def run_explain(space: argparse.Namespace) -> int:
     from .explain import explain
 
     tree = open_source(space.source)
-    report = check(space.argv, source_root=tree, **_known(space)) if space.argv else None
-    found = explain(space.topic, tree, read_flags(tree), report)
+    known = _known(space)
+
+    def watched(statements: Any) -> Report:
+        return check(space.argv, source_root=tree, watch=statements, **known)
+
+    found = explain(space.topic, tree, read_flags(tree), watched if space.argv else None)
     _say(_json(found.as_dict()) if space.format == "json" else found.text())
     return 0
 

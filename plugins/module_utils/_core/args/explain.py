@@ -1,99 +1,177 @@
 # GNU General Public License v3.0+ (see https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Why a feature is as it is: every path of the release that changes it, its guard, and which one decides for a command line."""
+"""Why a feature is as it is: every path of the release that changes it, and for a command line which are taken, which decides."""
 
 from __future__ import annotations
 
-import difflib
-from collections.abc import Sequence
+import re
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from ..errors import InferopsError
-from .context import shown
+from .context import is_secret
+from .explain_text import explanation_text
 from .flags import FlagTable
-from .report import Report
-from .sites import Site, find_sites
+from .interpret.visits import Visit
+from .paths import CALLED, SERVER_RUNS, Path, find_paths
+from .report import Report, jsonable
 from .source import SourceTree
+from .topics import belongs, topic_fields
+
+TAKEN, NOT_TAKEN, UNDECIDED = "yes", "no", "undecided"
+MODEL = "model.architectures"
+_PROBES = re.compile(r"\b((?:is|get|has|supports|check)_\w+|use_mla\w*|hf_config|architectures?|model_config)\b")
+
+
+@dataclass(frozen=True)
+class Step:
+    """One path and what becomes of it. ``taken``: yes, no or undecided for a command line, None without one, or at run time.
+
+    needs: what would decide it. decides: its value is the one in effect (the last writer). triggers: the flags, as the
+    release spells them, and the probes of host or model that its conditions look at; once taken also what the interpretation saw.
+    """
+
+    path: Path
+    triggers: tuple[str, ...]
+    taken: str | None
+    needs: tuple[str, ...]
+    decides: bool | None
+
+    def as_dict(self) -> dict[str, Any]:
+        site = self.path.site
+        return {
+            "field": site.field,
+            "value": site.value,
+            "source": site.source,
+            "how": site.how,
+            "function": site.function,
+            "calls": list(self.path.calls),
+            "guards": list(site.guards),
+            "models": self.path.models,
+            "when": self.path.when,
+            "triggers": list(self.triggers),
+            "taken": self.taken,
+            "needs": list(self.needs),
+            "decides": self.decides,
+        }
 
 
 @dataclass(frozen=True)
 class Explanation:
-    """The fields of a topic, the places that set them, and the result for a command line where one was given."""
+    """The fields of a topic, the paths that set them in the order the release runs them, and the result for a command line."""
 
     topic: str
     version: str
     fields: tuple[str, ...]
-    defaults: dict[str, Any]
-    sites: tuple[Site, ...]
+    steps: tuple[Step, ...]
     report: Report | None
-
-    def decides(self, site: Site) -> bool | None:
-        """Return whether a place decides the final value for this command line; None where no command line was given."""
-        if self.report is None:
-            return None
-        return any(change.get("source") == site.source for change in self.report.changed.values())
+    triggers_of: Callable[[Sequence[str]], tuple[str, ...]]
 
     def as_dict(self) -> dict[str, Any]:
+        report = self.report
         return {
             "topic": self.topic,
             "sglang_version": self.version,
             "fields": list(self.fields),
-            "sites": [{**vars(site), "guards": list(site.guards), "decides": self.decides(site)} for site in self.sites],
-            "result": self._result(),
+            "sites": [step.as_dict() for step in self.steps],
+            "outcome": report.outcome if report else None,
+            "message": report.message if report else None,
+            "result": self.result() if report else None,
+            "undecided": [jsonable(entry) for entry in self.undecided()] if report else None,
         }
 
-    def _result(self) -> dict[str, Any] | None:
-        if self.report is None:
-            return None
-        out: dict[str, Any] = {}
-        for source in (self.report.effective, self.report.changed):
-            out |= {name: source[name] for name in source if name.partition(".")[0] in self.fields}
-        return out
+    def result(self) -> dict[str, Any]:
+        """Return what the fields of the topic result in for the command line."""
+        values = self.report.effective if self.report else {}
+        return {name: jsonable(value) for name, value in values.items() if self._ours(name)}
+
+    def undecided(self) -> list[Any]:
+        return [entry for entry in (self.report.undecided if self.report else ()) if self._ours(str(entry["field"]))]
+
+    def decider(self, name: str) -> Step | None:
+        """Return the path whose value is the one in effect for a field."""
+        found = [step for step in self.steps if step.decides and _covers(step.path.site.field, name)]
+        exact = [step for step in found if step.path.site.field == name]
+        best = exact or found
+        return best[-1] if best else None
+
+    def _ours(self, name: str) -> bool:
+        return name.partition(".")[0] in self.fields and belongs(self.topic, name)
 
     def text(self) -> str:
-        lines = [f"{self.topic} in SGLang {self.version}: {', '.join(self.fields)}", ""]
-        for site in self.sites:
-            mark = {None: " ", True: "*", False: " "}[self.decides(site)]
-            lines.append(f"{mark} {site.text()}")
-        if not self.sites:
-            lines.append("  nothing in the argument code of this release sets it")
-        if self.report is not None:
-            lines += ["", "result for this command line (* above: the place that decides)"]
-            for name, value in sorted(self.report.effective.items()):
-                if name.partition(".")[0] in self.fields:
-                    change = self.report.changed.get(name)
-                    cause = f"  [{change['source']}]" if change else ""
-                    lines.append(f"  {name} = {shown(value)}{cause}")
-            for entry in self.report.undecided:
-                if str(entry["field"]).partition(".")[0] in self.fields:
-                    lines.append(
-                        f"  {entry['field']}: not decided; needs {', '.join(entry.get('needs') or ['more than the source'])}"
-                    )
-        return "\n".join(lines)
+        return explanation_text(self)
 
 
-def topic_fields(topic: str, table: FlagTable) -> tuple[str, ...]:
-    """Return the fields a topic is about: ``cuda-graph`` is every field with cuda_graph in its name, a full name only itself.
+def explain(
+    topic: str, tree: SourceTree, table: FlagTable, check: Callable[[Collection[tuple[str, int]]], Report] | None = None
+) -> Explanation:
+    """Return the paths that change a topic, in order.
 
-    Raises InferopsError where the release has none.
+    check: runs the check of a command line while it watches the statements given, and returns its report; None without one.
     """
-    name = topic.strip().lstrip("-").replace("-", "_").lower()
-    if name in table.fields:
-        return (name,)
-    found = tuple(field for field in table.fields if name and name in field)
-    if found:
-        return found
-    near = difflib.get_close_matches(name, table.fields, n=3)
-    raise InferopsError(
-        f"nothing of SGLang {table.version} is called {topic}",
-        where="TOPIC",
-        do=f"try {', '.join(near)}" if near else "try cuda-graph, overlap, attention-backend, or a field name",
-    )
-
-
-def explain(topic: str, tree: SourceTree, table: FlagTable, report: Report | None) -> Explanation:
-    """Return the paths that change a topic; with a report of a command line also which of them decides."""
     names = topic_fields(topic, table)
-    sites: Sequence[Site] = find_sites(tree, names)
-    defaults = {name: table.fields[name] for name in names}
-    return Explanation(topic, tree.version, names, defaults, tuple(sites), report)
+    paths = [path for path in find_paths(tree, names) if belongs(topic, path.site.field)]
+    report = check(frozenset(path.site.key for path in paths if path.when != SERVER_RUNS)) if check is not None else None
+    last = _last_writers(paths, report.visits) if report else {}
+    steps = []
+    for path in paths:
+        taken, needs = _taken(path, report)
+        decides = None if report is None else path.site.source in last
+        model = (MODEL,) if path.models is not None else ()
+        seen = _because(path, report)
+        triggers = tuple(dict.fromkeys((*_triggers(path.site.guards, table), *model, *seen)))
+        steps.append(Step(path, triggers, taken, needs, decides))
+    return Explanation(topic, tree.version, names, tuple(steps), report, lambda guards: _triggers(guards, table))
+
+
+def _taken(path: Path, report: Report | None) -> tuple[str | None, tuple[str, ...]]:
+    if report is None or path.when == SERVER_RUNS:
+        return None, ()
+    visits = [visit for visit in report.visits if visit.source == path.site.statement]
+    if any(visit.certain for visit in visits):
+        return TAKEN, ()
+    if visits:
+        return UNDECIDED, tuple(sorted(frozenset().union(*(visit.needs for visit in visits))))
+    if report.outcome == "unknown" and not report.effective:
+        return UNDECIDED, tuple(sorted({need for entry in report.undecided for need in entry["needs"]}))
+    open_model = any(MODEL in entry["needs"] for entry in report.undecided)
+    return (UNDECIDED, (MODEL,)) if path.models is not None and open_model else (NOT_TAKEN, ())
+
+
+def _because(path: Path, report: Report | None) -> list[str]:
+    visits = [visit for visit in (report.visits if report else ()) if visit.source == path.site.statement]
+    return sorted(word for visit in visits for word in visit.because if word)
+
+
+def _last_writers(paths: Sequence[Path], visits: Sequence[Visit]) -> set[str]:
+    """Return the places that wrote last, for each field and each nested setting: after them nothing wrote it for certain.
+
+    A place that some paths only come to after the last certain one may be the last writer too; it is not said to decide.
+    """
+    order: dict[str, int] = {visit.source: index for index, visit in enumerate(visits) if visit.certain}
+    last: dict[str, tuple[int, str]] = {}
+    for path in paths:
+        at = order.get(path.site.statement)
+        name = path.site.field
+        if at is not None and at >= last.get(name, (-1, ""))[0]:
+            last[name] = (at, path.site.source)
+    return {source for _at, source in last.values()}
+
+
+def _covers(site_field: str, name: str) -> bool:
+    return name == site_field or name.startswith(f"{site_field.removesuffix('.*')}.")
+
+
+def _triggers(guards: Sequence[str], table: FlagTable) -> tuple[str, ...]:
+    found: dict[str, None] = {}
+    for guard in guards:
+        for name in re.findall(r"\.(\w+)|['\"](\w+)['\"]", guard):
+            word = name[0] or name[1]
+            if word in table.fields and not is_secret(word):
+                found[table.spell(word)] = None
+        for match in _PROBES.finditer(guard):
+            if match[1] not in table.fields:
+                found[match[1]] = None
+    return tuple(found)
+
+
+__all__ = ["CALLED", "NOT_TAKEN", "TAKEN", "UNDECIDED", "Explanation", "Step", "explain", "topic_fields"]

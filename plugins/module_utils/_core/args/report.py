@@ -10,6 +10,7 @@ from typing import Any
 from xml.sax.saxutils import escape, quoteattr
 
 from .findings import Finding, Level
+from .interpret.visits import Visit
 
 # The style of a source that no reader here knows.
 UNREADABLE = "unreadable"
@@ -18,7 +19,10 @@ LEVELS: tuple[Level, ...] = ("error", "advice", "override", "deprecated", "unkno
 
 @dataclass(frozen=True)
 class Report:
-    """What SGLang would do with a command line (``outcome``) and what we have to say about it (``findings``)."""
+    """What SGLang would do with a command line (``outcome``) and what we have to say about it (``findings``).
+
+    visits: the watched statements the resolution came to (for ``explain``; no part of the written report).
+    """
 
     sglang_version: str
     source_style: str
@@ -29,6 +33,7 @@ class Report:
     changed: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     undecided: Sequence[Mapping[str, Any]] = ()
     findings: Sequence[Finding] = ()
+    visits: Sequence[Visit] = ()
 
     @property
     def blocking(self) -> bool:

@@ -6,7 +6,7 @@ from __future__ import annotations
 import ast
 import re
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from typing import TYPE_CHECKING, Any
 
 from . import builtin
@@ -38,6 +38,7 @@ from .values import (
 if TYPE_CHECKING:
     from ..source import SourceTree
     from .knowledge import Knowledge
+    from .visits import Visit
 
 _QUOTED = re.compile(r"[\"'](\w+)[\"']")
 # Functions registered as model overrides outside the folder that holds nothing else.
@@ -74,6 +75,8 @@ class Interpreter(Calls):
         self.call_sites: dict[str, Any] = {}
         self.leaf_sites: dict[tuple[int, str], Any] = {}
         self.environ = Dict(dict(env))
+        self.watched: Collection[tuple[str, int]] = ()
+        self.visits: list[Visit] = []
         self.record_class: Class | None = None
         self.architecture: str | None = None
         self.overridable: list[str] | None = None

@@ -6,7 +6,7 @@ from __future__ import annotations
 import ast
 import sys
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from ..flags import FlagTable
     from ..parser import Parsed
     from ..source import SourceTree
+    from .visits import Visit
 
 # Frames of ours per frame of the source are about ten; the interpreter stops following calls at MAX_DEPTH.
 RECURSION = 4000
@@ -48,6 +49,7 @@ class Resolution:
     undecided: tuple[Mapping[str, Any], ...] = ()
     doubts: tuple[Mapping[str, Any], ...] = ()
     steps: int = 0
+    visits: tuple[Visit, ...] = ()
 
     @property
     def telling(self) -> set[str]:
@@ -63,15 +65,19 @@ def resolve(
     model_config: Mapping[str, Any] | None,
     env: Mapping[str, str],
     budget_s: float = 20.0,
+    watch: Collection[tuple[str, int]] = (),
 ) -> Resolution:
     """Interpret the release's own argument code on a parsed command line. Never raises for what it finds in the source.
 
     facts, model_config: absent is unknown. env: complete, a variable that is not in it is not set. budget_s [s].
+    watch: statements, as (file, line), whose execution is noted in ``visits``.
     """
     end = time.monotonic() + budget_s
 
     def run(known: Facts) -> Resolution:
-        return _resolve(tree, table, parsed, known, model_config, env, max(0.0, end - time.monotonic()))
+        visits: list[Visit] = []
+        found = _resolve(tree, table, parsed, known, model_config, env, max(0.0, end - time.monotonic()), watch, visits)
+        return replace(found, visits=tuple(visits)) if watch else found
 
     first = run(facts)
     if first.outcome == "unknown" and facts.sm is None and facts.platform == "cuda" and first.telling == {"sm"}:
@@ -95,6 +101,8 @@ def _resolve(
     model_config: Mapping[str, Any] | None,
     env: Mapping[str, str],
     budget_s: float,
+    watch: Collection[tuple[str, int]],
+    visits: list[Visit],
 ) -> Resolution:
     from ..known import knowledge
     from ..known_record import read_fallbacks
@@ -105,6 +113,7 @@ def _resolve(
     interpreter.architecture = _architecture(model_config)
     interpreter.explicit = dict(parsed.explicit)
     interpreter.fallbacks = read_fallbacks(tree)
+    interpreter.watched, interpreter.visits = watch, visits
     requested = {name: _given(name, value) for name, value in {**table.fields, **parsed.values}.items()}
     report = Report(interpreter, Record(None, dict(requested)), requested, {})
     deep = sys.getrecursionlimit()

@@ -25,6 +25,7 @@ from .values import (
     join,
     needs_of,
 )
+from .visits import visit_of
 
 _LEAVES = (ast.Return, ast.Continue)
 
@@ -45,6 +46,8 @@ class Statements(Control):
     def statement(self, node: ast.stmt, frame: Frame) -> bool:
         self.tick()
         frame.line = node.lineno
+        if self.watched and (frame.module.rel, node.lineno) in self.watched and self.frames:
+            self.visits.append(visit_of(self.frames, node.lineno, self.doubt, self.pending))
         method = getattr(self, "_exec_" + type(node).__name__, None)
         if method is None:
             return NORMAL

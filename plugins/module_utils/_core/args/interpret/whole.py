@@ -6,7 +6,7 @@ The layers: machine, attributes, comprehensions, expressions, control, statement
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import TYPE_CHECKING, Any
 
 from .machine import Machine
@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from .frames import Frame, Site
     from .modules import Loader
     from .values import Class, Dict, Raised
+    from .visits import Visit
 
 
 class Whole(Machine):
@@ -30,6 +31,8 @@ class Whole(Machine):
     call_sites: dict[str, Any]
     leaf_sites: dict[tuple[int, str], tuple[Any, Site]]
     environ: Dict
+    watched: Collection[tuple[str, int]]
+    visits: list[Visit]
     record_class: Class | None
     fallbacks: dict[str, Any]
     tick: Callable[[], None]

@@ -1,38 +1,182 @@
-"""explain: every path that changes a feature."""
+"""explain: every path that changes a feature, in order, its whole guard, whether a command line takes it, which one decides."""
 
 from __future__ import annotations
 
+import json
+
+import grep_writes
 import pytest
-from ansible_collections.inferops.sglang.plugins.module_utils._core.args.explain import explain, topic_fields
+from ansible_collections.inferops.sglang.plugins.module_utils._core.args.check import check
+from ansible_collections.inferops.sglang.plugins.module_utils._core.args.explain import explain
 from ansible_collections.inferops.sglang.plugins.module_utils._core.args.flags import read_flags
+from ansible_collections.inferops.sglang.plugins.module_utils._core.args.paths import find_paths
 from ansible_collections.inferops.sglang.plugins.module_utils._core.args.source import open_source
+from ansible_collections.inferops.sglang.plugins.module_utils._core.args.topics import TOPICS, topic_fields
 from ansible_collections.inferops.sglang.plugins.module_utils._core.errors import InferopsError
 
 pytestmark = pytest.mark.wheel
+FACTS = {
+    "platform": "cuda",
+    "gpu_name": "NVIDIA RTX PRO 6000 Blackwell Server Edition",
+    "gpu_count": 8,
+    "sm": 120,
+    "gpu_memory_mib": 97887,
+}
+STORY = ["--model-path", "m", "--trust-remote-code", "--pp-size", "8"]
+VERSIONS = ("0.5.11", "0.5.12", "0.5.18", "0.5.23")
 
 
-@pytest.mark.parametrize(("version", "fewest"), [("0.5.12", 5), ("0.5.23", 15)])
-def test_every_path_is_a_line_that_sets_the_field(wheel, version, fewest):
-    tree = open_source(wheel(version))
-    found = explain("cuda-graph", tree, read_flags(tree), None)
-    assert len(found.sites) >= fewest
-    for site in found.sites:
+@pytest.fixture(scope="module")
+def release(wheel):
+    held = {}
+
+    def get(version):
+        if version not in held:
+            tree = open_source(wheel(version))
+            held[version] = (tree, read_flags(tree))
+        return held[version]
+
+    return get
+
+
+@pytest.fixture(scope="module")
+def run(release, fixtures):
+    config = json.loads((fixtures / "args" / "kimi_k25.json").read_text())
+
+    def call(topic, version, argv=None, **kwargs):
+        tree, table = release(version)
+        given = {"facts": FACTS, "model_config": config, "env": {}} | kwargs
+        look = (lambda watch: check(argv, source_root=tree, watch=watch, **given)) if argv is not None else None
+        return explain(topic, tree, table, look)
+
+    return call
+
+
+def all_fields(table):
+    names = set()
+    for topic in TOPICS:
+        try:
+            names |= set(topic_fields(topic, table))
+        except InferopsError:
+            continue
+    return names
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_every_write_a_text_search_finds_is_listed_or_named_as_none(release, version):
+    tree, table = release(version)
+    names = all_fields(table)
+    paths = find_paths(tree, names)
+    listed = set()
+    for path in paths:
+        rel, _, line = path.site.source.rpartition(":")
+        listed |= {(rel, int(line)), path.site.key}
+    hits = grep_writes.hits(tree, names)
+    missing = {f"{rel}:{line}": text for (rel, line), text in hits.items() if (rel, line) not in listed}
+    unexplained = {
+        place: text
+        for place, text in missing.items()
+        if grep_writes.reason(tree, place.rpartition(":")[0], int(place.rpartition(":")[2]), names) is None
+    }
+    assert unexplained == {}
+    assert len(hits) - len(missing) > 60  # the search itself finds something
+    assert len({path.site.source for path in paths if "cuda_graph" in path.site.field}) >= 50
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_every_listed_place_is_a_line_that_names_the_field(run, release, version):
+    found = run("cuda_graph", version)
+    for step in found.steps:
+        site = step.path.site
         rel, _, line = site.source.rpartition(":")
-        near = "".join(tree.read(rel).splitlines()[int(line) - 1 : int(line) + 6])
-        assert site.field.partition(".")[0] in near
-    guards = {guard for site in found.sites for guard in site.guards}
-    assert any("torch_native" in guard for guard in guards)
+        near = "".join(release(version)[0].read(rel).splitlines()[int(line) - 1 : int(line) + 3])
+        assert site.field in ("*",) or any(part in near for part in (*site.field.split("."), "setattr", "with_phase", "_set("))
+    assert all(step.path.when != "not called" for step in found.steps)
 
 
-def test_an_earlier_return_is_a_guard(wheel):
-    tree = open_source(wheel("0.5.23"))
-    sites = explain("cuda_graph_config", tree, read_flags(tree), None).sites
-    forced = [site for site in sites if site.function == "handle_multi_item_scoring"]
-    assert forced
-    assert all("enable_mis" in " ".join(site.guards) for site in forced)
+@pytest.mark.parametrize("version", VERSIONS)
+@pytest.mark.parametrize("more", [[], ["--disable-cuda-graph"], ["--attention-backend", "torch_native"]])
+def test_the_paths_stand_in_the_order_the_release_takes_them(run, version, more):
+    found = run("cuda_graph", version, [*STORY, *more])
+    when = {}
+    for index, visit in enumerate(found.report.visits):
+        when.setdefault(visit.source, index)
+    order = [when[step.path.site.statement] for step in found.steps if step.taken == "yes"]
+    assert order
+    assert order == sorted(order)
 
 
-def test_an_unknown_topic_is_refused(wheel):
-    table = read_flags(open_source(wheel("0.5.23")))
-    with pytest.raises(InferopsError, match="called cuda-grpah"):
-        topic_fields("cuda-grpah", table)
+def by_result(found, name):
+    step = found.decider(name)
+    return step.path.site if step else None
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_r7_the_leftover_flag_is_the_only_path_that_turns_decode_graphs_off(run, version):
+    nested = version not in ("0.5.11", "0.5.12")
+    name = "cuda_graph_config.decode.backend" if nested else "disable_cuda_graph"
+    off = [step for step in run("cuda_graph", version, STORY).steps if step.path.site.field == name and step.taken == "yes"]
+    assert [step for step in off if "DISABLED" in step.path.site.value or step.path.site.value == "True"] == []
+    if nested:
+        site = by_result(run("cuda_graph", version, [*STORY, "--disable-cuda-graph"]), name)
+        assert "disable_cuda_graph" in site.guards[-1]
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_the_whole_chain_of_conditions_is_shown(run, version):
+    found = run("cuda_graph", version, [*STORY[:3], "--attention-backend", "torch_native"])
+    name = "cuda_graph_config.decode.backend" if version in ("0.5.18", "0.5.23") else "disable_cuda_graph"
+    step = found.decider(name)
+    assert "torch_native" in " ".join(step.path.site.guards)
+    assert step.taken == "yes"
+    assert "--attention-backend" in step.triggers
+    assert step.path.calls[0] in ("__post_init__", "resolve_once")
+
+
+@pytest.mark.parametrize(("version", "place"), [("0.5.12", "server_args.py"), ("0.5.23", "arg_groups/")])
+def test_overlap_is_decided_by_the_pipeline(run, version, place):
+    found = run("overlap", version, STORY)
+    step = found.decider("disable_overlap_schedule")
+    assert place in step.path.site.source
+    assert "pp_size" in " ".join(step.path.site.guards)
+    assert "--pp-size" in step.triggers
+    assert found.result()["disable_overlap_schedule"] is True
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_without_facts_a_path_is_undecided_and_names_what_would_decide(run, version):
+    found = run("attention_backend", version, STORY, facts={}, model_config=None)
+    open_steps = [step for step in found.steps if step.taken == "undecided"]
+    assert open_steps
+    assert any(need.startswith(("sm", "platform", "model")) for step in open_steps for need in step.needs)
+    told = run("attention_backend", version, STORY)
+    assert len([step for step in told.steps if step.taken == "undecided"]) < len(open_steps)
+
+
+def test_late_writers_are_named_as_such(run):
+    late = [step for step in run("cuda_graph", "0.5.12", STORY).steps if step.path.when == "run time"]
+    assert any(step.path.site.source.startswith("srt/speculative/eagle_worker") for step in late)
+    assert all(step.taken is None for step in late)
+    assert any("model_runner.py" in s.path.site.source for s in run("cuda_graph", "0.5.23").steps if s.path.when == "run time")
+
+
+@pytest.mark.parametrize("topic", [*TOPICS, "pp-async-batch-depth"])
+def test_every_topic_reads_within_100_columns_and_is_json(run, topic):
+    found = run(topic, "0.5.23", STORY)
+    text = found.text()
+    words = {word for line in text.splitlines() if len(line) > 100 for word in line.split() if len(word) > 60}
+    assert [line for line in text.splitlines() if len(line) > 100 and not any(word in line for word in words)] == []
+    data = json.loads(json.dumps(found.as_dict()))
+    assert data["sites"] == [] or {"guards", "taken", "needs", "decides", "triggers", "when"} <= set(data["sites"][0])
+
+
+def test_hyphens_and_underscores_and_case_are_one(release):
+    table = release("0.5.23")[1]
+    assert topic_fields("--CUDA-graph", table) == topic_fields("cuda_graph", table)
+    assert topic_fields("page-size", table) == ("page_size",)
+
+
+def test_an_unknown_topic_is_refused(release):
+    with pytest.raises(InferopsError, match="called cuda-grpah") as caught:
+        topic_fields("cuda-grpah", release("0.5.23")[1])
+    assert "cuda_graph" in caught.value.do

@@ -1,0 +1,113 @@
+# GNU General Public License v3.0+ (see https://www.gnu.org/licenses/gpl-3.0.txt)
+"""An explanation for people, within 100 columns: the result first, then one entry per path."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Iterator, Sequence
+from itertools import groupby
+from typing import TYPE_CHECKING, Any
+
+from .context import shown
+from .paths import CALLED, SERVER_RUNS
+
+if TYPE_CHECKING:
+    from .explain import Explanation, Step
+
+WIDTH = 100
+_WORDS = {"yes": "taken", "no": "not taken", "undecided": "undecided"}
+_TITLES = {
+    CALLED: "",
+    SERVER_RUNS: "Written at run time, after the arguments are resolved:",
+    "not called": "Called by nothing here:",
+}
+
+
+def explanation_text(found: Explanation) -> str:
+    """Return the whole explanation as lines of at most 100 columns, the source's own long words apart."""
+    lines = [*_wrap(f"{found.topic} in SGLang {found.version}: {', '.join(found.fields)}", "", "  "), ""]
+    if found.report is not None:
+        lines += [*_result(found), ""]
+    common = _common(found.steps)
+    everywhere = set(found.triggers_of(common))
+    count = sum(step.path.when == CALLED for step in found.steps)
+    lines += _wrap(
+        f"{count} places set {'it' if len(found.fields) == 1 else 'them'} while the arguments are resolved, in this order:", ""
+    )
+    if common:
+        lines += _wrap("all of them where " + " and ".join(common), "")
+    for number, ((when, *dummy), group) in enumerate(groupby(found.steps, key=_same), start=1):
+        entry = list(group)
+        if when != CALLED and _TITLES[when] not in lines:
+            lines += ["", _TITLES[when]]
+        lines += _entry(number, entry, common, everywhere)
+    if not found.steps:
+        lines.append("nothing in the argument code of this release sets it")
+    return "\n".join(lines)
+
+
+def _same(step: Step) -> tuple[Any, ...]:
+    site = step.path.site
+    rel = site.source.rpartition(":")[0]
+    return step.path.when, rel, site.function, site.guards, step.taken, step.needs
+
+
+def _entry(number: int, steps: Sequence[Step], common: Sequence[str], everywhere: set[str]) -> Iterator[str]:
+    first = steps[0]
+    site = first.path.site
+    lines = dict.fromkeys(step.path.site.source.rpartition(":")[2] for step in steps)
+    places = f"{site.source.rpartition(':')[0]}:{','.join(lines)}"
+    verdict = f"{_WORDS[first.taken]}" if first.taken else ""
+    if first.needs:
+        verdict += f", needs {', '.join(first.needs)}"
+    mark = "*" if any(step.decides for step in steps) else " "
+    yield from _wrap(f"{number:>3}{mark} {places} {site.function}" + (f"  [{verdict}]" if verdict else ""), "", " " * 7)
+    for step in steps:
+        decides = "  (decides)" if step.decides else ""
+        name = step.path.site.field if step.path.site.field != "*" else "a field named at run time"
+        yield from _wrap(f"{name} = {step.path.site.value}{decides}", " " * 7, " " * 9)
+    guards = [guard for guard in site.guards if guard not in common]
+    if first.path.models:
+        yield from _wrap(f"for the models {first.path.models}", " " * 7, " " * 9)
+    yield from _wrap("when " + (" and ".join(guards) or "always"), " " * 7, " " * 9)
+    asked = [one for one in first.triggers if one not in everywhere]
+    if asked:
+        yield from _wrap("asks " + ", ".join(asked), " " * 7, " " * 9)
+
+
+def _result(found: Explanation) -> Iterator[str]:
+    report = found.report
+    if report is None:
+        return
+    yield "result for this command line (* below: the path that decides)"
+    if report.message:
+        yield from _wrap(f"{report.outcome}: {report.message}", "  ", "    ")
+    for name, value in sorted(found.result().items()):
+        step = found.decider(name)
+        change = report.changed.get(name)
+        if change is None and (step is None or step.path.site.field != name):
+            continue  # the default of the release, and nothing wrote it
+        place = step.path.site.source if step else change["source"] if change else None
+        yield from _wrap(f"{name} = {shown(value)}" + (f"  [{place}]" if place else ""), "  ", "    ")
+    if not any(found.decider(name) for name in found.result()):
+        yield "  nothing sets it: what was asked for, or the default of the release, stays"
+    for entry in found.undecided():
+        needs = ", ".join(entry.get("needs") or ["more than the source"])
+        yield from _wrap(f"{entry['field']}: not decided; needs {needs}", "  ", "    ")
+
+
+def _common(steps: Sequence[Step]) -> list[str]:
+    """Return the conditions every path of the resolution stands under: said once."""
+    guards = [step.path.site.guards for step in steps if step.path.when == CALLED]
+    return [guard for guard in guards[0] if all(guard in other for other in guards)] if len(guards) > 1 else []
+
+
+def _wrap(text: str, first: str, rest: str | None = None) -> list[str]:
+    return textwrap.wrap(
+        text,
+        WIDTH,
+        initial_indent=first,
+        subsequent_indent=first if rest is None else rest,
+        break_long_words=False,
+        break_on_hyphens=False,
+    )
