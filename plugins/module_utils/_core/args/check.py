@@ -20,13 +20,14 @@ from .live import tiers
 from .live.ask import Answer, Interpreter
 from .parser import ArgvError, Parsed, parse
 from .report import UNREADABLE, Report
-from .rules import expecting, graphs, parsing, pipeline, resolving, spelling
+from .rules import environment, expecting, graphs, parsing, pipeline, resolving, spelling
 from .source import SourceTree, open_source
 
 RULES: tuple[Callable[[Context], Any], ...] = (
     spelling.twice,
     spelling.abbreviated,
     spelling.deprecated,
+    environment.unread,
     resolving.refused,
     resolving.overrides,
     resolving.undecided,

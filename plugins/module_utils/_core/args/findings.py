@@ -32,6 +32,7 @@ CODES: dict[str, Code] = {
     "SGA106": Code("config file not checked", acceptable=False),
     "SGA110": Code("one field set twice", acceptable=True),
     "SGA111": Code("abbreviated flag", acceptable=True),
+    "SGA112": Code("environment variable nobody reads", acceptable=True),
     "SGA120": Code("deprecated flag", acceptable=True),
     "SGA201": Code("refused by SGLang", acceptable=False),
     "SGA202": Code("refusal not decided", acceptable=False),

@@ -37,6 +37,25 @@ def stage_layers(num_layers: int, pp_size: int, partition: Sequence[int] | str |
     return _given(num_layers, pp_size, partition)
 
 
+def partition_entries(pp_size: int, partition: str) -> tuple[int, ...]:
+    """Return the entries of SGLANG_PP_LAYER_PARTITION as the server reads it from the environment, where empty is not unset.
+
+    Raises InferopsError where they are not pp_size whole numbers. Source: get_pp_indices (0.4.6 … 0.5.23).
+    """
+    try:
+        entries = tuple(int(word) for word in partition.split(","))
+    except ValueError:
+        entries = ()
+    if len(entries) == pp_size:
+        return entries
+    raise InferopsError(
+        f"{PARTITION_ENV}={partition} does not fit {pp_size} stages",
+        where=PARTITION_ENV,
+        why=f"it has {len(entries)} entries, pp_size is {pp_size}" if entries else "it is not a comma list of whole numbers",
+        do=f"leave it unset or write {pp_size} numbers that sum to the layers of the model",
+    )
+
+
 def _given(num_layers: int, pp_size: int, partition: Sequence[int] | str) -> tuple[int, ...]:
     words = partition.split(",") if isinstance(partition, str) else list(partition)
     try:

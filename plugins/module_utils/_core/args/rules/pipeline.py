@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from ...errors import InferopsError
-from ...topology.stages import PARTITION_ENV, stage_layers
+from ...topology.stages import PARTITION_ENV, partition_entries, stage_layers
 from ..context import Context
 from ..findings import Finding
 from ..flags import UNKNOWN
@@ -88,9 +88,13 @@ def layer_split(ctx: Context) -> Iterator[Finding]:
     """Check that the layers of the model can be split over the stages as asked (R18)."""
     pp_size, layers = _size(ctx, "pp_size"), _layer_count(ctx.model_config)
     partition = ctx.env.get(PARTITION_ENV)
-    if pp_size is None or pp_size < 2 or layers is None:
+    if pp_size is None or pp_size < 2:
         return
     try:
+        if partition is not None:
+            partition_entries(pp_size, partition)
+        if layers is None:
+            return
         stage_layers(layers, pp_size, partition)
     except InferopsError as exc:
         spelled = ctx.parsed.explicit.get("pp_size")
@@ -99,7 +103,7 @@ def layer_split(ctx: Context) -> Iterator[Finding]:
             "error",
             exc.what,
             flag=spelled,
-            where=PARTITION_ENV if partition else ctx.place(spelled),
+            where=PARTITION_ENV if partition is not None else ctx.place(spelled),
             why=exc.why,
             do=exc.do,
             source=ctx.line("srt/distributed/utils.py", "def get_pp_indices"),
