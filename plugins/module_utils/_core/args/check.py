@@ -20,7 +20,7 @@ from .live import tiers
 from .live.ask import Answer, Interpreter
 from .parser import ArgvError, Parsed, parse
 from .report import UNREADABLE, Report
-from .rules import environment, expecting, graphs, parsing, pipeline, resolving, spelling
+from .rules import environment, expecting, graphs, parsing, pipeline, resolving, spelling, values
 from .source import SourceTree, open_source
 
 RULES: tuple[Callable[[Context], Any], ...] = (
@@ -28,6 +28,7 @@ RULES: tuple[Callable[[Context], Any], ...] = (
     spelling.abbreviated,
     spelling.deprecated,
     environment.unread,
+    values.log_level,
     resolving.refused,
     resolving.overrides,
     resolving.undecided,

@@ -50,7 +50,7 @@ class Definitions:
             return self.defaults.get(node.attr, UNKNOWN)
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "_declared_default":
             return self.defaults.get(ast.literal_eval(node.args[0]), UNKNOWN)
-        return self.evaluator.static(node, self.rel, scope)
+        return self.evaluator.default(node, self.rel, scope)
 
     def build(self, strings: tuple[str, ...], given: dict[str, Any], nodes: dict[str, ast.expr], source: str) -> Flag:
         """Return a Flag from the evaluated keywords of an add_argument call and their expressions."""
@@ -158,14 +158,14 @@ def field_default(evaluator: Evaluator, rel: str, node: ast.expr, scope: dict[st
     if isinstance(node, ast.Call) and tail(node.func) == "field":
         keywords = {str(key.arg): key.value for key in node.keywords}
         if "default" in keywords:
-            return evaluator.static(keywords["default"], rel, scope)
+            return evaluator.default(keywords["default"], rel, scope)
         factory = keywords.get("default_factory")
         if isinstance(factory, ast.Lambda):
-            return evaluator.static(factory.body, rel, scope)
+            return evaluator.default(factory.body, rel, scope)
         if isinstance(factory, ast.Name) and factory.id in ("list", "dict"):
             return [] if factory.id == "list" else {}
         return UNKNOWN
-    return evaluator.static(node, rel, scope)
+    return evaluator.default(node, rel, scope)
 
 
 def read_fields(evaluator: Evaluator, rel: str, cls: ast.ClassDef) -> tuple[dict[str, Any], dict[str, str], dict[str, Any]]:

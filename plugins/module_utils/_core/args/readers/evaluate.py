@@ -55,7 +55,8 @@ _EXTERNAL: dict[str, Callable[..., Any]] = {
     "re.fullmatch": limits.fullmatch,
     "decimal.Decimal": Decimal,
 }
-_EXTERNAL_VALUES: dict[str, Any] = {"argparse.SUPPRESS": argparse.SUPPRESS}
+# sys.maxsize of a 64-bit machine: SGLang runs on no other.
+_EXTERNAL_VALUES: dict[str, Any] = {"argparse.SUPPRESS": argparse.SUPPRESS, "sys.maxsize": (1 << 63) - 1}
 _ENUMS = ("Enum", "IntEnum", "StrEnum", "Flag", "IntFlag")
 
 
@@ -97,6 +98,11 @@ class Evaluator:
             return self.value(node, rel, local)
         except (ValueError, TypeError, ArithmeticError, LookupError, RecursionError, argparse.ArgumentTypeError):
             return UNKNOWN
+
+    def default(self, node: ast.expr, rel: str, local: dict[str, Any] | None = None) -> Any:
+        """Return a value as `static` does; one known by name only is UNKNOWN, so that no name is taken for a default."""
+        value = self.static(node, rel, local)
+        return UNKNOWN if isinstance(value, (External, FunctionRef, ClassRef, ModuleRef)) else value
 
     def plain(self, node: ast.expr, rel: str, local: dict[str, Any]) -> Any:
         """Return a value that may be compared or asked for its truth; one known by name only is UNKNOWN."""

@@ -189,3 +189,10 @@ def test_a_short_form_that_a_later_release_makes_ambiguous_is_advice(wheel):
 
 def test_an_answer_is_always_there():
     assert "inferops flags" in answer("--frobnicate", None, table()).do
+
+
+@pytest.mark.wheel
+def test_a_log_level_python_does_not_have_is_refused(wheel):
+    for level, codes in (("trace", ["SGA103"]), ("INFO", []), ("warning", [])):
+        report = check(["--model-path", "m", "--log-level", level], source_root=wheel("0.5.10"), env={})
+        assert [finding.code for finding in report.findings if finding.flag == "--log-level"] == codes
