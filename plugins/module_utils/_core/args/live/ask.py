@@ -19,7 +19,7 @@ from typing import Any
 
 from ..context import SECRET, hide_secrets
 from ..interpret.outcome import NOISE
-from . import probe, recorder
+from . import lines, probe, recorder
 
 TIMEOUT_S = 120.0
 # SGLang with torch holds 0.6 to 3 GiB; a limit of address space would not do, since CUDA reserves far more than it uses.
@@ -78,7 +78,7 @@ class Interpreter:
         package = folder / PACKAGE
         package.mkdir()
         (package / "__init__.py").touch()
-        for module in (probe, recorder):
+        for module in (probe, recorder, lines):
             (package / f"{module.__name__.rpartition('.')[2]}.py").write_text(inspect.getsource(module), encoding="utf-8")
         account = self._account()
         if account is not None:
@@ -149,8 +149,8 @@ class Interpreter:
                 return f"it used more than {self.memory_mib} MiB of memory"
 
     def _read(self, answer: bytes, said: str, ended: str | None, status: int) -> Answer:
-        lines = [line.strip() for line in said.splitlines() if line.strip()][-TAIL:]
-        last = f"; it said last: {' | '.join(lines)}" if lines else ""
+        tail = [line.strip() for line in said.splitlines() if line.strip()][-TAIL:]
+        last = f"; it said last: {' | '.join(tail)}" if tail else ""
         if ended is not None:
             raise _Unavailable(f"{ended} from {self.python}, which was loading SGLang and resolving the arguments{last}")
         try:

@@ -230,7 +230,7 @@ def _raised_at(trace: TracebackType | None, recorder: Recorder | None) -> str | 
     if recorder is None:
         return None
     frames = [one for one in traceback.extract_tb(trace) if one.filename.startswith(recorder.root)]
-    return recorder.place(frames[-1].filename, frames[-1].lineno or 0) if frames else None
+    return recorder.lines.of_statement(frames[-1].filename, frames[-1].lineno or 0) if frames else None
 
 
 def _die_with_the_asker() -> None:
@@ -245,7 +245,6 @@ def main() -> None:
     request = json.loads(sys.stdin.buffer.readline())
     threading.Thread(target=_die_with_the_asker, daemon=True).start()
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-    os.dup2(2, 1)
     run = Run(request)
     answer = run.answer()
     if answer["outcome"] in ("fatal", "unavailable"):

@@ -7,15 +7,15 @@ declarations, which releases from 0.5.15 on return from passes and from 0.5.19 o
 
 from __future__ import annotations
 
-import ast
 import dataclasses
 import enum
-import linecache
 import re
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from types import FrameType
 from typing import Any
+
+from .lines import Lines
 
 PACKAGE = "sglang"
 # Where releases from 0.5.15 on keep what was declared, as pairs of a source and a mapping.
@@ -85,6 +85,7 @@ class Recorder:
 
     def __init__(self, root: str, wanted: Callable[[str], bool]) -> None:
         self.root = root
+        self.lines = Lines(root)
         self.wanted = wanted
         self.record: Any = None
         self.fields: frozenset[str] = frozenset()
@@ -92,12 +93,12 @@ class Recorder:
         self.writes: dict[str, list[dict[str, Any]]] = {}
         self._now: dict[str, Any] = {}
         self._held: dict[str, Any] = {}
-        self._returned: dict[str, tuple[Any, str]] = {}
+        # By field: the mapping last returned that holds it, and where that was made.
+        self._returned: dict[str, tuple[dict[str, Any], str]] = {}
         self._stashed = 0
         # Settings written before they are put on the record; the object is kept so that its id stays its own.
         self._inner: dict[tuple[int, str], tuple[Any, Any, list[str]]] = {}
         self._watched: set[type] = set()
-        self._statements: dict[str, list[tuple[int, int]]] = {}
 
     def start(self, record: Any, fields: list[str]) -> None:
         """Take what is on the record as what was asked, and watch from here on."""
@@ -149,9 +150,10 @@ class Recorder:
     def _leaving(self, frame: FrameType, event: str, arg: Any) -> Any:
         if event == "return":
             if type(arg) is dict and arg:
-                for name, value in arg.items():
-                    if name in self.fields:
-                        self._returned[name] = (value, self._place(frame))
+                for name in self.fields.intersection(arg):
+                    # Handed on unchanged it is still the one who made it that decided.
+                    if name not in self._returned or self._returned[name][0] is not arg:
+                        self._returned[name] = (arg, self.lines.of_key(frame, name))
             elif nested(arg) is not None:
                 self._watch_all(arg)
             self._declared(frame)
@@ -174,7 +176,7 @@ class Recorder:
     def _note(self, name: str, value: Any, frame: FrameType) -> None:
         self._hold(name, value)
         chain = self._chain(frame, name, value)
-        named = self._names(frame, name)
+        named = self.lines.name(frame, name)
         for path, one in leaves(name, value):
             # Written by machinery that only carries it, or as part of a whole: decided here is what differs.
             if (path == name and named) or path not in self._now or not _same(self._now[path], one):
@@ -212,42 +214,14 @@ class Recorder:
         at: FrameType | None = frame
         while at is not None and len(chain) < DEPTH:
             if at.f_code.co_filename.startswith(self.root):
-                chain.append(self._place(at))
+                chain.append(self.lines.of_frame(at))
             at = at.f_back
         # Applied by machinery that does not name the field: the pass that returned it is what decided.
-        if chain and not self._names(frame, name):
-            held, place = self._returned.get(name, (Open, ""))
-            if held is value:
+        if chain and not self.lines.name(frame, name):
+            held, place = self._returned.get(name, ({}, ""))
+            if name in held and held[name] is value:
                 return [place, *chain]
         return chain
-
-    def _place(self, frame: FrameType) -> str:
-        return self.place(frame.f_code.co_filename, frame.f_lineno)
-
-    def place(self, path: str, line: int) -> str:
-        """Return file:line of the statement at a line, the file as seen from the package."""
-        return f"{path[len(self.root) :]}:{self._statement(path, line)[0]}"
-
-    def _names(self, frame: FrameType, name: str) -> bool:
-        start, end = self._statement(frame.f_code.co_filename, frame.f_lineno)
-        text = "".join(linecache.getline(frame.f_code.co_filename, line) for line in range(start, end + 1))
-        return re.search(rf"\b{re.escape(name)}\b", text) is not None
-
-    def _statement(self, path: str, line: int) -> tuple[int, int]:
-        """Return the first and last line of the innermost statement at a line."""
-        if path not in self._statements:
-            self._statements[path] = _spans("".join(linecache.getlines(path)))
-        spans = [(start, end) for start, end in self._statements[path] if start <= line <= end]
-        return max(spans, default=(line, line))
-
-
-def _spans(text: str) -> list[tuple[int, int]]:
-    """Return the lines of each simple statement."""
-    try:
-        tree = ast.parse(text)
-    except (SyntaxError, ValueError):
-        return []
-    return [(n.lineno, n.end_lineno or n.lineno) for n in ast.walk(tree) if isinstance(n, ast.stmt) and not hasattr(n, "body")]
 
 
 def _paths(path: str, held: Any, wanted: Any) -> Iterator[str]:

@@ -12,7 +12,7 @@ import time
 from pathlib import Path
 
 import pytest
-from ansible_collections.inferops.sglang.plugins.module_utils._core.args.live import ask, probe, recorder
+from ansible_collections.inferops.sglang.plugins.module_utils._core.args.live import ask, lines, probe, recorder
 from ansible_collections.inferops.sglang.plugins.module_utils._core.args.live.ask import Interpreter
 
 ARGS = "srt/server_args.py"
@@ -30,10 +30,11 @@ def test_what_is_written_on_the_record_is_recorded_with_file_and_line(release):
     assert where(answer, "tokenizer_path") == [one.line(ARGS, "set: tokenizer_path")]
     assert where(answer, "page_size") == [one.line(ARGS, f"set: page_size, {which}") for which in ("first", "last")]
     assert [write["to"] for write in answer.writes["page_size"]] == [1, 64]
-    assert where(answer, "cuda_graph_config.decode.backend") == [one.line(ARGS, "set: decode.backend")]
+    assert where(answer, "cuda_graph_config.decode.backend") == [one.line(ARGS, "set: decode.backend, before it is placed")]
+    assert where(answer, "cuda_graph_config.prefill.backend") == [one.line(ARGS, "set: prefill.backend, in place")]
     assert answer.asked["cuda_graph_config.decode.backend"] == "full"
     assert answer.effective["cuda_graph_config.decode.backend"] == "disabled"
-    assert answer.effective["cuda_graph_config.prefill.backend"] == "breakable"
+    assert answer.effective["cuda_graph_config.prefill.backend"] == "disabled"
 
 
 def test_what_is_declared_beside_the_record_is_recorded_with_file_and_line(release):
@@ -61,6 +62,11 @@ def test_a_refusal_names_its_message_and_line_without_the_secret(release, name, 
     key = ["--api-key", "hunter2"] if name == "setattr" else []
     answer = one.ask("--pp-size", "8", *key)
     assert (answer.outcome, answer.message, answer.source) == ("fatal", message, one.line(ARGS, "raised"))
+
+
+def test_a_secret_that_is_not_in_argv_stays_out_of_the_message(release):
+    answer = release("setattr").ask("--pp-size", "8", FAKE_KEY="hunter3")
+    assert answer.message == "pp_size 8 is too much for key …"
 
 
 @pytest.mark.parametrize("name", ["setattr", "declare"])
@@ -121,6 +127,11 @@ def test_a_missing_package_is_no_answer_and_named(release, tmp_path):
     assert "No module named 'a_package_nobody_has'" in answer.message
 
 
+def test_a_failure_of_the_machine_is_no_refusal(release):
+    answer = release("setattr").ask(FAKE_ERROR="CUDA out of memory")
+    assert (answer.outcome, answer.message) == ("unavailable", "ValueError: the cards cannot be asked")
+
+
 def running(pattern: str) -> list[str]:
     out = subprocess.run(["ps", "-eo", "pid,args"], capture_output=True, text=True, check=True).stdout
     return [line.split()[0] for line in out.splitlines() if pattern in line]
@@ -170,7 +181,7 @@ def test_the_environment_is_the_servers_and_offline(monkeypatch, tmp_path):
     assert Interpreter("python", {"CUDA_VISIBLE_DEVICES": "0"})._environment(tmp_path)["CUDA_VISIBLE_DEVICES"] == "0"
 
 
-@pytest.mark.parametrize("module", [probe, recorder])
+@pytest.mark.parametrize("module", [probe, recorder, lines])
 def test_what_runs_under_the_engine_needs_python_3_10_only(module):
     ast.parse(Path(module.__file__).read_text(encoding="utf-8"), feature_version=(3, 10))
 
