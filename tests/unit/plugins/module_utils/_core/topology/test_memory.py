@@ -67,13 +67,22 @@ def test_the_checkpoint_is_as_large_as_published(kimi):
     assert 0.4e9 < kimi.vision_held(1) / 2 < 0.5e9
 
 
-def test_the_cache_is_sized_as_sglang_does_it(kimi):
-    """(free after loading − free before × (1 − fraction)) of the fullest rank, by the largest cell, over all ranks."""
-    plan = plan_memory(kimi, pp_size=8, gpu_memory_mib=CARD_MIB, mem_fraction_static=0.85)
+@pytest.mark.parametrize("partition", [None, "10,8,8,7,7,7,6,8"])
+def test_the_cache_is_sized_as_sglang_does_it(fixtures, partition):
+    """(free after loading − free before × (1 − fraction)) of the fullest rank, by the largest cell, over all ranks.
+
+    With four dense layers in front the longest stage is not the fullest: neither alone gives the answer.
+    """
+    config = json.loads((fixtures / "models" / "kimi_k2_6" / "config.json").read_text(encoding="utf-8"))
+    config["text_config"]["first_k_dense_replace"] = 4
+    known = {"pp_size": 8, "partition": partition, "gpu_memory_mib": CARD_MIB, "mem_fraction_static": 0.85}
+    plan = plan_memory(ModelShape.from_config(config), **known)
     free_before = CARD_MIB * 1024 * 1024
     free_after = min(free_before - stage.weights_bytes for stage in plan.stages)
     rest = free_after - free_before * (1 - 0.85)
     assert plan.kv_tokens == min(int(rest // stage.kv_bytes_per_token) for stage in plan.stages)
+    alone = min(stage.kv_tokens for stage in plan.stages)
+    assert plan.kv_tokens == alone if partition is None else plan.kv_tokens < alone
 
 
 def test_whole_pages_and_a_cap_of_the_user(kimi):
@@ -99,6 +108,7 @@ def test_another_split_is_named_where_it_caches_more_and_only_there(kimi):
     assert plan.better.kv_tokens == plan_memory(kimi, partition=plan.better.layers, **known).kv_tokens > plan.kv_tokens
     assert max(plan.better.layers) <= 8 and sum(plan.better.layers) == 61
     assert plan_memory(kimi, partition=plan.better.layers, **known).better is None
+    assert plan_memory(kimi, max_total_tokens=100_000, **known).better is None, "the cap is reached either way"
 
 
 @given(
