@@ -1,5 +1,7 @@
 # GNU General Public License v3.0+ (see https://www.gnu.org/licenses/gpl-3.0.txt)
-"""What takes the place of a flag that a release no longer has, where the release's own table does not say.
+"""What takes the place of a flag that a release no longer has, where neither release compared says so itself.
+
+What the last release that had a flag said of it is in history.RENAMED; RENAMES holds what none said.
 
 Only where the meaning is the same; a flag whose successor means something else is in HINTS, for a person to decide.
 Origins are lines of the last release that has the flag or of the first that has the successor.
@@ -9,6 +11,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+
+from .history import RENAMED
 
 WHOLE = "{value}"
 
@@ -28,7 +32,6 @@ class Rename:
 
 _CP_MODES = {"in-seq-split": "zigzag", "round-robin-split": "interleave"}
 _CP = "srt/arg_groups/parallel_hook.py:565 (0.5.19)"
-_LEGACY_GRAPHS = "deprecated aliases of ServerArgs.add_cli_args (0.5.14 … 0.5.19)"
 _MOE_RUNNER = "srt/server_args.py:318 (0.5.1)"
 
 RENAMES: dict[str, tuple[Rename, ...]] = {
@@ -49,26 +52,9 @@ RENAMES: dict[str, tuple[Rename, ...]] = {
     "--enable-flashmla": (Rename("--attention-backend", "its own help text (0.4.6)", "flashmla"),),
     "--nsa-prefill": (Rename("--nsa-prefill-backend", "srt/server_args.py:2398 (0.5.4)"),),
     "--nsa-decode": (Rename("--nsa-decode-backend", "srt/server_args.py:2404 (0.5.4)"),),
-    "--nsa-prefill-backend": (Rename("--dsa-prefill-backend", "deprecated alias (0.5.13)"),),
-    "--nsa-decode-backend": (Rename("--dsa-decode-backend", "deprecated alias (0.5.13)"),),
     "--kt-amx-weight-path": (Rename("--kt-weight-path", "srt/server_args.py:3027 (0.5.5.post1)"),),
     "--kt-amx-method": (Rename("--kt-method", "srt/server_args.py:3032 (0.5.5.post1)"),),
     "--enable-flashinfer-autotune": (Rename(None, "srt/server_args.py:3357 (0.5.7): on, with --disable-… against it"),),
-    "--stream-output": (Rename("--incremental-streaming-output", "deprecated alias (0.5.10)"),),
-    "--mamba-scheduler-strategy": (Rename("--mamba-radix-cache-strategy", "deprecated alias (0.5.14)"),),
-    "--enable-gdn-replayssm-spec": (Rename("--enable-linear-replayssm-spec", "deprecated alias (0.5.18)"),),
-    "--speculative-dflash-draft-window-size": (Rename("--speculative-draft-window-size", "deprecated alias (0.5.13)"),),
-    "--cuda-graph-max-bs": (Rename("--cuda-graph-max-bs-decode", _LEGACY_GRAPHS),),
-    "--cuda-graph-bs": (Rename("--cuda-graph-bs-decode", _LEGACY_GRAPHS),),
-    "--piecewise-cuda-graph-tokens": (Rename("--cuda-graph-bs-prefill", _LEGACY_GRAPHS),),
-    "--piecewise-cuda-graph-max-tokens": (Rename("--cuda-graph-max-bs-prefill", _LEGACY_GRAPHS),),
-    "--piecewise-cuda-graph-compiler": (Rename("--cuda-graph-tc-compiler", _LEGACY_GRAPHS),),
-    "--disable-piecewise-cuda-graph": (Rename("--cuda-graph-backend-prefill", _LEGACY_GRAPHS, "disabled"),),
-    "--enforce-piecewise-cuda-graph": (Rename("--cuda-graph-backend-prefill", _LEGACY_GRAPHS, "tc_piecewise"),),
-    "--enable-breakable-cuda-graph": (Rename("--cuda-graph-backend-prefill", _LEGACY_GRAPHS, "breakable"),),
-    "--enable-nsa-prefill-context-parallel": (Rename("--enable-prefill-cp", _CP),),
-    "--enable-dsa-prefill-context-parallel": (Rename("--enable-prefill-cp", _CP),),
-    "--enable-prefill-context-parallel": (Rename("--enable-prefill-cp", _CP),),
     "--nsa-prefill-cp-mode": (
         Rename("--dsa-prefill-cp-mode", "deprecated alias (0.5.13)"),
         Rename("--cp-strategy", _CP, values=_CP_MODES),
@@ -79,6 +65,20 @@ RENAMES: dict[str, tuple[Rename, ...]] = {
     "--keep-mm-feature-on-device": (Rename("--mm-feature-transport", "srt/server_args.py:6590 (0.5.16)", "cuda_ipc"),),
     "--monokernel-backend": (Rename("--enable-amd-monokernel", "deprecated alias (0.5.22)", None),),
 }
+
+
+def known_renames(name: str) -> tuple[Rename, ...]:
+    """Return the successors of a flag in order of preference.
+
+    >>> [rename.new for rename in known_renames("--cuda-graph-max-bs")]
+    ['--cuda-graph-max-bs-decode']
+    """
+    said = RENAMED.get(name)
+    if name in RENAMES or said is None:
+        return RENAMES.get(name, ())
+    new, equals, value = said.partition("=")
+    return (Rename(new, "the last release that has it names this one", value if equals else WHOLE),)
+
 
 HINTS: dict[str, str] = {
     "--multi-item-scoring-delimiter": "--enable-mis turns multi-item scoring on; its delimiter is no longer an argument",

@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 from .flags import Flag, FlagTable
 from .parser import ArgvError, Use, parse
-from .renames import HINTS, RENAMES, WHOLE, Rename
+from .renames import HINTS, WHOLE, Rename, known_renames
 
 Kind = Literal["kept", "renamed", "spelled", "left out", "stuck"]
 # Renames of renames: --nsa-prefill, --nsa-prefill-backend, --dsa-prefill-backend. More in a row would be a loop.
@@ -171,8 +171,8 @@ def _successors(name: str, flag: Flag, old: FlagTable, new: FlagTable) -> Iterat
             yield Rename(new.spell(new.field_of(other)), f"{other.source} (SGLang {new.version}): sets the same field")
     chain = [name]
     for turn in range(_MOST_STEPS):
-        yield from RENAMES.get(chain[turn], ())
-        onward = next((known.new for known in RENAMES.get(chain[turn], ()) if known.new and known.value == WHOLE), None)
+        yield from known_renames(chain[turn])
+        onward = next((known.new for known in known_renames(chain[turn]) if known.new and known.value == WHOLE), None)
         if onward is None or onward in chain:
             return
         chain.append(onward)

@@ -12,6 +12,7 @@ from .flags import FlagTable
 from .report import Report
 from .rewrite import Rewriting, Step
 from .same_result import Comparison, Result
+from .versions import removed
 
 _AMBIGUOUS = re.compile(r"^ambiguous option: \S+ could match (?P<candidates>.+)$")
 _PARSING = ("SGA101", "SGA102", "SGA103", "SGA104", "SGA105")
@@ -59,7 +60,8 @@ def _broken(step: Step, old: FlagTable, new: FlagTable, file_words: int) -> Iter
         code, message = "SGA603", f"SGLang {new.version} does not take {_text(step, step.old)}"
         why = f'its parser stops with "{_hidden(step, step.problem)}"'
     else:
-        code, message = "SGA601", f"{name} is gone in SGLang {new.version}"
+        span = removed(name, new.version)
+        code, message = "SGA601", f"{name} is gone in SGLang {new.version}" + (f": {span.removal()}" if span else "")
         stops = f'"{_hidden(step, step.problem)}"'
         why = f"SGLang {old.version} takes it, {new.version} stops with {stops}"
         if ambiguous:

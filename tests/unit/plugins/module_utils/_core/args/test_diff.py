@@ -74,6 +74,7 @@ def test_r6_a_removed_flag_that_becomes_an_ambiguous_short_form(compare):
     first = found.upgrade.findings[0]
     assert (first.code, first.level, first.flag, first.where) == ("SGA601", "error", "--cuda-graph-max-bs", "argv[2]")
     assert "--cuda-graph-max-bs-decode, --cuda-graph-max-bs-prefill" in first.why
+    assert "removed in 0.5.20 (deprecated from 0.5.14)" in first.message
     assert first.do == "write --cuda-graph-max-bs-decode 16"
     assert found.upgrade.argv == [*MODEL, "--cuda-graph-max-bs-decode", "16"]
     assert found.upgrade.rewritten.outcome == "ok"
