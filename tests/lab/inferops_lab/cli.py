@@ -9,7 +9,7 @@ from pathlib import Path
 
 from _core.errors import InferopsError
 
-from . import environment, hosts, machine, models, wheelhouse
+from . import environment, hosts, kept, machine, models, wheelhouse
 from .places import cache
 
 
@@ -23,8 +23,14 @@ def build_parser() -> argparse.ArgumentParser:
     up.add_argument("--publish", action="append", default=[], metavar="127.0.0.1:PORT:PORT")
     up.add_argument("--mount", action="append", default=[], metavar="SOURCE:TARGET[:ro]")
     up.add_argument("--group", default="sglang", help="group in the inventory (default: %(default)s)")
+    up.add_argument("--kept", metavar="PURPOSE", help="start from the host kept for this purpose, where one is up to date")
     up.add_argument("--inventory", type=Path, help="where the inventory goes (default: in the cache, named after the hosts)")
     up.set_defaults(run=_up)
+
+    keep = commands.add_parser("keep", help="keep a host as it is, for `up --kept`")
+    keep.add_argument("name", metavar="NAME")
+    keep.add_argument("purpose", metavar="PURPOSE")
+    keep.set_defaults(run=_keep)
 
     down = commands.add_parser("down", help="remove hosts")
     down.add_argument("names", nargs="*", metavar="NAME")
@@ -60,11 +66,17 @@ def _venv(_: argparse.Namespace) -> int:
 
 def _up(args: argparse.Namespace) -> int:
     machine.prepare()
+    picture = kept.find(args.kept) if args.kept else None
     for name in args.names:
-        hosts.up(name, suite=args.suite, publish=args.publish, mounts=args.mount)
+        hosts.up(name, suite=args.suite, publish=args.publish, mounts=args.mount, picture=picture)
     path = args.inventory or cache("inventories", "-".join(args.names) + ".json")
     hosts.write_inventory(path, args.names, group=args.group)
     print(path)
+    return 0
+
+
+def _keep(args: argparse.Namespace) -> int:
+    print(kept.keep(args.name, args.purpose))
     return 0
 
 
