@@ -7,6 +7,7 @@ declarations, which releases from 0.5.15 on return from passes and from 0.5.19 o
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import enum
 import re
@@ -55,13 +56,11 @@ def _whole(value: Any) -> Any:
 
 def _members(value: Any) -> list[str] | None:
     """Return the field names of a dataclass or Struct instance, None for anything else."""
-    if isinstance(value, type):
-        return None
-    if hasattr(value, "__struct_fields__"):
-        return list(value.__struct_fields__)
-    if dataclasses.is_dataclass(value):
-        return [one.name for one in dataclasses.fields(value)]
-    return None
+    # The class is asked, not the object: a lazy stand-in has every attribute, and asking may make it import.
+    kind = type(value)
+    if isinstance(getattr(kind, "__struct_fields__", None), tuple):
+        return list(kind.__struct_fields__)
+    return [one.name for one in dataclasses.fields(kind)] if dataclasses.is_dataclass(kind) else None
 
 
 def nested(value: Any) -> list[str] | None:
@@ -123,7 +122,9 @@ class Recorder:
         def __setattr__(obj: Any, name: str, value: Any) -> None:
             original(obj, name, value)
             if self.record is not None:
-                self._set(obj, name, value, sys._getframe(1))
+                # Looking must never change what SGLang does; a line that is lost this way is absent from the answer.
+                with contextlib.suppress(Exception):
+                    self._set(obj, name, value, sys._getframe(1))
 
         cls.__setattr__ = __setattr__  # type: ignore[method-assign, assignment]
 
@@ -149,15 +150,19 @@ class Recorder:
 
     def _leaving(self, frame: FrameType, event: str, arg: Any) -> Any:
         if event == "return":
-            if type(arg) is dict and arg:
-                for name in self.fields.intersection(arg):
-                    # Handed on unchanged it is still the one who made it that decided.
-                    if name not in self._returned or self._returned[name][0] is not arg:
-                        self._returned[name] = (arg, self.lines.of_key(frame, name))
-            elif nested(arg) is not None:
-                self._watch_all(arg)
-            self._declared(frame)
+            with contextlib.suppress(Exception):
+                self._left(frame, arg)
         return self._leaving
+
+    def _left(self, frame: FrameType, arg: Any) -> None:
+        if type(arg) is dict and arg:
+            for name in self.fields.intersection(arg):
+                # Handed on unchanged it is still the one who made it that decided.
+                if name not in self._returned or self._returned[name][0] is not arg:
+                    self._returned[name] = (arg, self.lines.of_key(frame, name))
+        elif nested(arg) is not None:
+            self._watch_all(arg)
+        self._declared(frame)
 
     def _declared(self, frame: FrameType) -> None:
         """Note what was declared since the last look, if anything."""
