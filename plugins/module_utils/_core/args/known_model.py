@@ -8,7 +8,8 @@ from typing import Any
 
 from . import known_configs
 from .interpret.methods import from_native, to_native
-from .interpret.values import MISSING, Config, Dict, External, Native, Unknown
+from .interpret.values import MISSING, Config, Dict, External, Native, Unknown, needs_of
+from .known_types import HEADS, OPEN, PROBED, PROBED_NESTED, RATIO, ROPE, TYPES
 
 # Attributes every PretrainedConfig has (transformers 4.4x … 5.x, configuration_utils.py), absent from config.json or not.
 _BASE = {
@@ -54,44 +55,24 @@ _CLASS_DEFAULTS = frozenset(
         "query_pre_attn_scalar",
     ]
 )
-# Model types whose configuration classes (transformers 4.5x … 5.x) are known: what they add when config.json is silent.
-# A callable computes it from the configuration; anything else they do not name is absent there.
-_HEADS = {
-    "num_key_value_heads": lambda c: c.cells.get("num_attention_heads"),
-    "head_dim": lambda c: _ratio(c, "hidden_size", "num_attention_heads"),
-}
-_MLA = {"kv_lora_rank": 512, "q_lora_rank": 1536, "qk_nope_head_dim": 128, "qk_rope_head_dim": 64, "v_head_dim": 128}
-_MLA_HEAD = {"head_dim": lambda c: c.cells.get("qk_rope_head_dim", 64), "num_key_value_heads": 128}
-_TYPES: dict[str, dict[str, Any]] = {
-    "llama": _HEADS,
-    "mistral": {**_HEADS, "sliding_window": 4096},
-    "qwen2": {"num_key_value_heads": 32, "use_sliding_window": False, "sliding_window": None, "max_window_layers": 28},
-    "qwen3": {
-        "num_key_value_heads": 32,
-        "head_dim": 128,
-        "use_sliding_window": False,
-        "sliding_window": None,
-        "max_window_layers": 28,
-    },
-    "qwen3_moe": {"num_key_value_heads": 4, "use_sliding_window": False, "sliding_window": None},
-    "deepseek_v3": {**_MLA, **_MLA_HEAD},
-    "deepseek_v2": {**_MLA, **_MLA_HEAD},
-    "kimi_k2": {**_MLA, **_MLA_HEAD},
-}
+# Model types of code that comes with the checkpoint (its configuration class is DeepSeek-V3's).
+_REMOTE = {"kimi_k2": "deepseek_v3"}
 # Nested configurations that stay plain dicts.
 _PLAIN = frozenset(
     {"quantization_config", "compression_config", "speculative_config", "generation_config", "dflash_config", "dspark_config"}
 )
 
 
-def build(raw: Mapping[str, Any], path: str = "") -> Config:
+def build(raw: Mapping[str, Any], path: str = "", parent: str = "") -> Config:
     """Return config.json as attributes; nested ``…_config`` objects become configurations of their own."""
     made = Config({}, path)
+    named = str(raw.get("model_type", ""))
+    made.kind = _REMOTE.get(named, named) if named in TYPES or named in _REMOTE or not path else f"{parent}.{path[:-1]}"
     for key, value in raw.items():
         if key in ("torch_dtype", "dtype") and isinstance(value, str):
             made.cells["torch_dtype"] = made.cells["dtype"] = External(f"torch.{value.removeprefix('torch.')}")
         elif isinstance(value, Mapping) and key.endswith("_config") and key not in _PLAIN:
-            made.cells[key] = build(value, f"{path}{key}.")
+            made.cells[key] = build(value, f"{path}{key}.", made.kind)
         else:
             made.cells[key] = from_native(value)
     _rope(made, raw)
@@ -120,22 +101,28 @@ def config_attribute(interpreter: Any, config: Config, name: str) -> Any:
         return config.cells[name]
     if name in _METHODS:
         return Native(name, lambda i, args, kwargs: _METHODS[name](i, config, args, kwargs))
-    kind = _TYPES.get(config.cells.get("model_type", ""))
+    kind = TYPES.get(config.kind)
     if kind is not None and name in kind:
-        value = kind[name]
-        return value(config) if callable(value) else value
-    if name in _CLASS_DEFAULTS and kind is None and not config.complete:
+        return _class_default(config, name, kind[name])
+    told = kind is not None and (name in PROBED or (name in PROBED_NESTED and bool(config.path)))
+    if name in _CLASS_DEFAULTS and not told and not config.complete:
         return Unknown((f"model.{config.path}{name}",))
     if name in ("torch_dtype", "dtype"):
         return None
     return _BASE.get(name, MISSING)
 
 
-def _ratio(config: Config, over: str, under: str) -> Any:
-    top, bottom = config.cells.get(over), config.cells.get(under)
-    return (
-        top // bottom if isinstance(top, int) and isinstance(bottom, int) and bottom else Unknown((f"model.{config.path}{over}",))
-    )
+def _class_default(config: Config, name: str, value: Any) -> Any:
+    """Return what a configuration class answers for a name config.json does not hold."""
+    need = Unknown((f"model.{config.path}{name}",))
+    if value == OPEN:
+        return need
+    if value in (HEADS, ROPE):
+        return config.cells.get(value, need)
+    if value == RATIO:
+        top, bottom = (config.cells.get(part) for part in value.split(" // "))
+        return top // bottom if isinstance(top, int) and isinstance(bottom, int) and bottom else need
+    return value
 
 
 def _first(value: Any) -> Any:
@@ -186,6 +173,7 @@ class Model:
             "get_config": self._config,
             "get_generation_config": lambda i, f, a, k: None,
             "check_gguf_file": self._gguf,
+            "resolve_hf_gguf_reference": self._gguf_reference,
             "normalize_rope_scaling_compat": lambda i, f, a, k: None,  # done by ``build``
             "has_hf_quant_config": lambda i, f, a, k: Unknown(("model.files",)),
             "has_fp8_weights_in_checkpoint": lambda i, f, a, k: Unknown(("model.files",)),
@@ -201,6 +189,8 @@ class Model:
         return False if path.startswith(f"{self.path}/") else Unknown((f"file {path}",))
 
     def is_folder(self, path: Any) -> Any:
+        if isinstance(path, str) and path != self.path:
+            return Unknown((f"file {path}",))
         return True if self.raw is not None and path == self.path else Unknown(("model.files",))
 
     def is_file(self, path: Any) -> Any:
@@ -208,6 +198,8 @@ class Model:
 
     def _config(self, interpreter: Any, function: Any, args: list[Any], kwargs: dict[str, Any]) -> Any:
         asked = args[0] if args else kwargs.get("model", kwargs.get("model_path"))
+        if isinstance(asked, Unknown):
+            return Unknown(asked.needs)
         if self.raw is None or asked != self.path:
             return Unknown(("model" if asked == self.path else f"model of {asked}",))
         made = build(self.raw)
@@ -233,3 +225,12 @@ class Model:
         if isinstance(asked, str):
             return Unknown(("model.files",)) if asked.endswith(".gguf") else False
         return Unknown(("model.files",))
+
+    def _gguf_reference(self, interpreter: Any, function: Any, args: list[Any], kwargs: dict[str, Any]) -> Any:
+        """A GGUF file to be fetched from the hub (0.5.19 on): none where the name does not speak of GGUF."""
+        asked = args[0] if args else None
+        if asked == self.path and self.raw is not None:
+            return None
+        if isinstance(asked, str):
+            return Unknown((f"file {asked}",)) if "gguf" in asked.lower() or ":" in asked else None
+        return Unknown(needs_of(asked) or {"model.files"})

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import ast
+import sys
 from collections.abc import Callable
 from pathlib import PurePosixPath
 from typing import Any
@@ -50,6 +51,7 @@ _REQUIRED = frozenset(
         "flashinfer_python",
         "flashinfer_cubin",
         "sgl_kernel",
+        "triton_kernels",
         "xgrammar",
         "outlines",
         "llguidance",
@@ -196,8 +198,12 @@ class Outside:
                 return True
         return Unknown((f"{base}.{name}",))
 
-    def importable(self, name: str) -> bool:
-        return True
+    def importable(self, name: str) -> Any:
+        """Whether a package of another project can be imported: three-valued, by ``spec_of``."""
+        if name.partition(".")[0] in sys.stdlib_module_names:
+            return True
+        found = self.spec_of(name)
+        return found if isinstance(found, Unknown) else True
 
     def call_external(self, interpreter: Any, name: str, args: list[Any], kwargs: dict[str, Any]) -> Any:
         if name in PURE_EXTERNAL:
@@ -249,7 +255,10 @@ def _deepcopy(outside: Outside, interpreter: Any, args: list[Any], kwargs: dict[
 
 def _copied(interpreter: Any, value: Any) -> Any:
     if isinstance(value, Config):
-        return Config({key: _copied(interpreter, one) for key, one in value.cells.items()}, value.path, complete=value.complete)
+        copied = {key: _copied(interpreter, one) for key, one in value.cells.items()}
+        made_config = Config(copied, value.path, complete=value.complete)
+        made_config.kind = value.kind
+        return made_config
     if isinstance(value, (Record, View)):
         return value
     if isinstance(value, Instance):
@@ -381,6 +390,7 @@ _CALLS: dict[str, Callable[..., Any]] = {
     "pathlib.Path": _path,
     "pkgutil.iter_modules": _iter_modules,
     "glob.glob": lambda o, i, a, k: List() if o.model.exists(f"{a[0]}") is False else Unknown(("model.files",)),
+    "os.listdir": lambda o, i, a, k: Unknown(needs_of(*a) or {f"file {a[0]}"}),
     "os.path.exists": lambda o, i, a, k: o.model.exists(a[0]),
     "os.path.isdir": lambda o, i, a, k: o.model.is_folder(a[0]),
     "os.path.isfile": lambda o, i, a, k: o.model.is_file(a[0]),

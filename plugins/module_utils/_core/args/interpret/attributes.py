@@ -193,7 +193,7 @@ class Attributes(Whole):
         if name == "__dict__":
             return Dict(dict(instance.cells))
         if instance.cls is None:
-            return MISSING
+            return Unknown((f"file {instance.cells['_path_']}",)) if "_path_" in instance.cells else MISSING
         if name in ("value", "name") and "_value_" in instance.cells:
             return instance.cells["_value_" if name == "value" else "_name_"]
         found = self.class_attribute(instance.cls, name)

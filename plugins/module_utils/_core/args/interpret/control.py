@@ -168,6 +168,8 @@ class Control(Expressions):
     def _exec_Try(self, node: ast.Try, frame: Frame) -> bool:
         raised: list[Exit] = []
         certain: Raised | None = None
+        guarded = any("Import" in text_of(one.type) or "ModuleNotFound" in text_of(one.type) for one in node.handlers if one.type)
+        self.import_guards += [frame] * guarded
         self.pending.append(raised)
         self.tries.append(raised)
         try:
@@ -176,6 +178,7 @@ class Control(Expressions):
             certain, flow = (None if exc.kind == ENDED and raised else exc), DEAD
         finally:
             self.tries.pop()
+            del self.import_guards[len(self.import_guards) - guarded :]
             self.pending[:] = [exits for exits in self.pending if exits is not raised]
         if flow and node.orelse:
             flow = self.block(node.orelse, frame)

@@ -68,6 +68,7 @@ class Interpreter(Calls):
         self.knowledge = knowledge
         self.reads: set[str] = set()
         self.frames: list[Any] = []
+        self.import_guards: list[Any] = []
         self.in_message = 0
         self.explicit: dict[str, str] = {}
         self.handling: list[Raised] = []
@@ -89,6 +90,9 @@ class Interpreter(Calls):
         self.steps += 1
         if not self.steps & 511 and self.clock() > self.deadline:
             raise OutOfBudget
+
+    def step(self) -> int:
+        return self.steps
 
     def builtin(self, name: str) -> Any:
         return builtin.lookup(name)
@@ -195,7 +199,7 @@ class Interpreter(Calls):
     def call_external(self, name: str, args: list[Any], kwargs: dict[str, Any]) -> Any:
         return self.knowledge.call_external(self, name, args, kwargs)
 
-    def importable(self, name: str) -> bool:
+    def importable(self, name: str) -> Any:
         return self.knowledge.importable(name)
 
     def config_attribute(self, value: Config, name: str) -> Any:

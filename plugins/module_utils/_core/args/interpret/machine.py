@@ -44,6 +44,13 @@ class Refusal:
     needs: frozenset[str] = field(default=NO_NEEDS)
 
 
+def _telling(first: Raised, other: Raised) -> Raised:
+    """Return the refusal the program words itself, of several such the one met last: the others hang on more conditions."""
+    if first.kind in (*SYNTHETIC, ENDED):
+        return other if other.kind not in SYNTHETIC else first
+    return other if other.stated and other.step > first.step else first
+
+
 class Machine:
     """The trail, the exits pending on the way, the refusals seen on some path."""
 
@@ -137,9 +144,7 @@ class Machine:
                     normal, refused = DEAD, exc
                 if refused is not None:
                     del self.pending[depth:]
-                    # Of several refusals the one the program words itself tells more than one Python makes.
-                    if first is None or (first.kind in (*SYNTHETIC, ENDED) and refused.kind not in SYNTHETIC):
-                        first = refused
+                    first = refused if first is None else _telling(first, refused)
                     self.doubtful(refused, guard)
                 if normal:
                     alive.append(self.writes(mark))

@@ -152,7 +152,9 @@ def _finished(interpreter: Interpreter, report: Report) -> Resolution:
     doubts = tuple(
         {"message": one.message, "source": one.source, "guard": one.guard, "needs": sorted(one.needs)} for one in refusals
     )
-    telling = next((one for one in refusals if report.facts_among(one.needs)), None)
+    telling = next(
+        (one for one in refusals if report.facts_among(one.needs) or any(need.startswith("file ") for need in one.needs)), None
+    )
     if telling is not None:
         outcome, message, source = "unknown", telling.message or telling.kind, telling.source
         return Resolution(outcome, message, source, effective, changed, tuple(undecided), doubts, interpreter.steps)

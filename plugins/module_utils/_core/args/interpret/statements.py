@@ -56,6 +56,7 @@ class Statements(Control):
             goes_on: bool = method(node, frame)
             return goes_on
         except Raised as exc:
+            exc.step = exc.step or self.step()
             if not exc.source:
                 exc.source = f"{frame.module.rel}:{frame.line}"
             raise
@@ -307,16 +308,30 @@ class Statements(Control):
 
     def _exec_Import(self, node: ast.Import, frame: Frame) -> bool:
         for alias in node.names:
-            if not self.importable(alias.name):
-                raise Raised("ModuleNotFoundError", f"No module named '{alias.name}'", f"{frame.module.rel}:{node.lineno}")
+            self._ask_for(alias.name, node, frame)
             name = alias.name if alias.asname else alias.name.partition(".")[0]
             found: Any = self.loader.module(name)
             self.write(frame, alias.asname or name, found if found is not None else External(name))
         return NORMAL
 
+    def _ask_for(self, name: str, node: ast.stmt, frame: Frame) -> None:
+        """Import from outside the source: a question only where its failure is provided for."""
+        there = self.importable(name) if frame in self.import_guards else True
+        if there is True:
+            return
+
+        def fail() -> bool:
+            raise Raised("ModuleNotFoundError", f"No module named '{name}'", f"{frame.module.rel}:{node.lineno}", stated=True)
+
+        if there is False:
+            fail()
+        self.fork([lambda: NORMAL, fail], there.needs, [f"{name} is installed", f"{name} is not installed"])
+
     def _exec_ImportFrom(self, node: ast.ImportFrom, frame: Frame) -> bool:
         source = self.absolute(node, frame.module)
         module = self.loader.module(source)
+        if module is None:
+            self._ask_for(source, node, frame)
         for alias in node.names:
             if alias.name != "*":
                 self.write(frame, alias.asname or alias.name, self.imported(source, module, alias.name, frame))

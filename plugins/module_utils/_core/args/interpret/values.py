@@ -178,16 +178,17 @@ class View:
 
 
 class Config(Instance):
-    """A model's configuration, read from config.json. ``path`` names it in ``needs``.
+    """A model's configuration, read from config.json. ``path`` names it in ``needs``, ``kind`` its type (nested: type.part).
 
     ``complete``: its class is in the source too, so what it does not name it does not have.
     """
 
-    __slots__ = ("complete", "path")
+    __slots__ = ("complete", "kind", "path")
 
     def __init__(self, cells: dict[str, Any], path: str, *, complete: bool = False) -> None:
         super().__init__(None, cells)
         self.path = path
+        self.kind = ""
         self.complete = complete
 
 
@@ -265,6 +266,7 @@ class Raised(Exception):
         self.message = message
         self.source = source
         self.stated = stated
+        self.step = 0  # how far the interpretation had come
 
 
 class OutOfBudget(Exception):
@@ -336,21 +338,6 @@ def join(values: list[Any], needs: frozenset[str]) -> Any:
     first = values[0]
     if all(same(first, other) for other in values[1:]):
         return first
-    if all(
-        isinstance(value, Instance) and not isinstance(value, (Record, Config)) and value.cls is first.cls for value in values
-    ):
-        keys: dict[str, None] = {}
-        for value in values:
-            keys |= dict.fromkeys(value.cells)
-        return Instance(first.cls, {key: join([value.cells.get(key, MISSING) for value in values], needs) for key in keys})
-    if all(isinstance(value, Dict) for value in values):
-        made = Dict()
-        for value in values:
-            made.cells |= dict.fromkeys(value.cells)
-            made.sites |= value.sites
-        for key in made.cells:
-            made.cells[key] = join([value.cells.get(key, MISSING) for value in values], needs)
-        return made
     all_needs = needs | needs_of(*values)
     options: list[Any] = []
     for value in values:
@@ -358,7 +345,30 @@ def join(values: list[Any], needs: frozenset[str]) -> Any:
         if some is None:
             return Unknown(all_needs)
         options += some
-    return unknown(all_needs, options)
+    merged = _merged(options, all_needs)
+    return unknown(all_needs, options) if merged is None else merged
+
+
+def _merged(options: list[Any], needs: frozenset[str]) -> Any:
+    """Return objects of one kind as one object, joined cell by cell; None where they are not of one kind."""
+    first = options[0] if options else None
+    if isinstance(first, Instance) and first.cls is not None and "_value_" not in first.cells:
+        if isinstance(first, (Record, Config)) or not all(type(one) is Instance and one.cls is first.cls for one in options):
+            return None
+        return Instance(first.cls, _joined_cells(options, needs))
+    if isinstance(first, Dict) and all(isinstance(one, Dict) for one in options):
+        made = Dict(_joined_cells(options, needs))
+        for one in options:
+            made.sites |= one.sites
+        return made
+    return None
+
+
+def _joined_cells(objects: list[Any], needs: frozenset[str]) -> dict[Any, Any]:
+    keys: dict[Any, None] = {}
+    for one in objects:
+        keys |= dict.fromkeys(one.cells)
+    return {key: join([one.cells.get(key, MISSING) for one in objects], needs) for key in keys}
 
 
 def present(value: Any, default: Any = MISSING) -> Any:

@@ -35,6 +35,8 @@ class Whole(Machine):
     visits: list[Visit]
     record_class: Class | None
     fallbacks: dict[str, Any]
+    import_guards: list[Frame]
+    step: Callable[[], int]
     tick: Callable[[], None]
     # Supplied by expressions, statements and calls.
     eval: Any

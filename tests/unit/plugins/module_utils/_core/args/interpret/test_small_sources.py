@@ -30,6 +30,7 @@ class ServerArgs:
     page_size: Optional[int] = None
 
     def __post_init__(self):
+        self.model_path = self.model_path
 """
 TAIL = """
     @staticmethod
@@ -143,3 +144,75 @@ def test_modules_found_by_listing_a_package_are_read(run):
 def test_sets_are_ordered_by_inclusion(run, test, holds):
     result = run(f"assert {test}\nself.page_size = 3")
     assert result.outcome == ("ok" if holds else "fatal")
+
+
+IMPORTS = """
+    if self.pp_size > 1:
+        try:
+            import granian
+        except ImportError:
+            raise ValueError("granian is missing")
+"""
+
+
+@pytest.mark.parametrize(
+    ("packages", "outcome"), [(None, "unknown"), ({"granian": "2.0"}, "ok"), ({"flashinfer-python": "0.7"}, "unknown")]
+)
+def test_an_import_whose_failure_is_provided_for_hangs_on_the_packages(run, packages, outcome):
+    facts = {} if packages is None else {"packages": packages}
+    result = run(IMPORTS, "--pp-size", "2", facts=facts)
+    assert result.outcome == outcome
+    assert outcome == "ok" or result.doubts[0]["needs"] == ["packages.granian"]
+
+
+def test_a_refusal_that_hangs_on_a_file_of_the_host_is_not_passed_over(run):
+    result = run(
+        """
+        if not os.path.isdir("/sys/class/infiniband"):
+            raise RuntimeError("no InfiniBand")
+        """
+    )
+    assert (result.outcome, result.message) == ("unknown", "no InfiniBand")
+    assert result.doubts[0]["needs"] == ["file /sys/class/infiniband"]
+
+
+def test_of_several_refusals_the_one_met_last_is_told(run):
+    result = run(
+        """
+        if get_device_sm() > 90:
+            raise ValueError("on these cards")
+        raise ValueError("on every card")
+        """
+    )
+    assert (result.outcome, result.message) == ("fatal", "on every card")
+
+
+NESTED = """
+    from sglang.srt.phases import Phases, Phase
+    phases = Phases(decode=Phase(size=4, name="a"), prefill=Phase(size=8, name="b"))
+    for dummy in range(1):
+        other = Phases(decode=Phase(size=5, name="a"), prefill=Phase(size=8, name="b"))
+    chosen = phases if get_device_sm() > 90 else other
+    self.page_size = chosen.prefill.size
+    self.pp_size = chosen.decode.size
+"""
+PHASES = """
+    import dataclasses
+
+    @dataclasses.dataclass
+    class Phase:
+        size: int
+        name: str
+
+    @dataclasses.dataclass
+    class Phases:
+        decode: Phase
+        prefill: Phase
+"""
+
+
+def test_of_a_nested_setting_only_what_differs_is_open(run):
+    result = run(NESTED, srt__phases=PHASES)
+    assert result.effective["page_size"] == 8
+    (open_field,) = result.undecided
+    assert (open_field["field"], open_field["needs"], sorted(open_field["options"])) == ("pp_size", ["platform"], [4, 5])
