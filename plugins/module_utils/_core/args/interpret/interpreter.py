@@ -242,6 +242,8 @@ class Interpreter(Calls):
         raise Raised("ValueError", f"{self.show(value, quoted=True)} is not a valid {cls.name}", self.here())
 
     def enum_attribute(self, instance: Instance, name: str) -> Any:
+        if name in ("__struct_fields__", "__dataclass_fields__") and instance.cls is not None:
+            return self.enum_class_attribute(instance.cls, name)
         if "_value_" in instance.cells and instance.cls is not None:
             return method_of(plain_enum(instance), name) if not isinstance(plain_enum(instance), Instance) else MISSING
         return MISSING
@@ -251,6 +253,8 @@ class Interpreter(Calls):
             return Dict({one.cells["_name_"]: one for one in self._members(cls)})
         if name == "__dataclass_fields__" and self.is_record_class(cls):
             return Dict(dict.fromkeys(self.record_fields(cls)))
+        if name == "__struct_fields__" and self.is_record_class(cls):
+            return tuple(self.record_fields(cls))
         open_base = next((base for base in cls.bases if isinstance(base, (External, Unknown))), None)
         if open_base is not None and not cls.base_names() & _ENUMS:
             return Unknown((f"{cls.name}.{name}",))

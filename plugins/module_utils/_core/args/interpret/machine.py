@@ -14,7 +14,6 @@ from typing import Any
 from .values import MISSING, NO_NEEDS, Obj, Origins, Raised, Unknown, join
 
 Delta = dict[tuple[int, Any], tuple[Obj, Any, Any]]
-SYNTHETIC = frozenset({"AttributeError", "TypeError", "KeyError", "IndexError", "NameError"})
 # A path whose end was noted already, on its way out of an expression.
 ENDED = "ended"
 NORMAL, DEAD = True, False
@@ -45,10 +44,15 @@ class Refusal:
 
 
 def _telling(first: Raised, other: Raised) -> Raised:
-    """Return the refusal the program words itself, of several such the one met last: the others hang on more conditions."""
-    if first.kind in (*SYNTHETIC, ENDED):
-        return other if other.kind not in SYNTHETIC else first
-    return other if other.stated and other.step > first.step else first
+    """Return the refusal that stands for both: one we may have made ourselves leaves it open, else the one met last."""
+    if ENDED in (first.kind, other.kind):
+        return other if first.kind == ENDED else first
+    for one in (first, other):
+        if one.doubtful:
+            return one
+    if first.stated != other.stated:
+        return first if first.stated else other
+    return other if other.step > first.step else first
 
 
 class Machine:

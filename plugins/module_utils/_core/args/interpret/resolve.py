@@ -27,8 +27,6 @@ if TYPE_CHECKING:
 
 # Frames of ours per frame of the source are about ten; the interpreter stops following calls at MAX_DEPTH.
 RECURSION = 4000
-# Python's own refusals that stand in for a validation in SGLang (a limit compared with a None that was never set).
-VALIDATING = frozenset({"TypeError", "ValueError", "ZeroDivisionError"})
 # One of each kind of NVIDIA card SGLang tells apart (compute capability x 10).
 CAPABILITIES = (80, 89, 90, 100, 110, 120, 121)
 ENTRY_MODULE = "sglang.srt.server_args"
@@ -126,7 +124,7 @@ def _resolve(
         _run(interpreter, record)
         return _finished(interpreter, report)
     except Raised as exc:
-        if not exc.stated and exc.kind not in VALIDATING:
+        if exc.doubtful:
             return _open(report, f"could not follow the source at {exc.source}: {exc.kind} {exc.message}", "source")
         return Resolution("fatal", exc.message or exc.kind, exc.source or None, steps=interpreter.steps)
     except OutOfBudget:

@@ -18,6 +18,8 @@ class _Missing:
 MISSING = _Missing()
 NO_NEEDS: frozenset[str] = frozenset()
 MAX_OPTIONS = 8
+# Python's own refusals that stand in for a validation in SGLang (a limit compared with a None that was never set).
+VALIDATING = frozenset({"TypeError", "ValueError", "ZeroDivisionError"})
 
 
 class Unknown:
@@ -267,6 +269,11 @@ class Raised(Exception):
         self.source = source
         self.stated = stated
         self.step = 0  # how far the interpretation had come
+
+    @property
+    def doubtful(self) -> bool:
+        """Whether a gap in our own reading is as likely the cause as the program."""
+        return not self.stated and self.kind not in VALIDATING
 
 
 class OutOfBudget(Exception):

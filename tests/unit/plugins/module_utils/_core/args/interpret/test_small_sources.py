@@ -216,3 +216,15 @@ def test_of_a_nested_setting_only_what_differs_is_open(run):
     assert result.effective["page_size"] == 8
     (open_field,) = result.undecided
     assert (open_field["field"], open_field["needs"], sorted(open_field["options"])) == ("pp_size", ["platform"], [4, 5])
+
+
+def test_a_path_we_cannot_follow_makes_no_refusal_certain(run):
+    result = run(
+        """
+        if get_device_sm() > 90:
+            raise ValueError("on these cards")
+        self.page_size = ServerArgs.no_such_table["x"]
+        """
+    )
+    assert result.outcome == "unknown"
+    assert "could not follow" in result.message
