@@ -316,7 +316,7 @@ class Statements(Control):
 
     def _ask_for(self, name: str, node: ast.stmt, frame: Frame) -> None:
         """Import from outside the source: a question only where its failure is provided for."""
-        there = self.importable(name) if frame in self.import_guards else True
+        there: Any = self.importable(name) if frame in self.import_guards else True
         if there is True:
             return
 
