@@ -31,9 +31,12 @@ def digest(parts: Iterable[str | bytes | Path]) -> str:
 
 def _pieces(part: str | bytes | Path) -> Iterator[bytes]:
     if isinstance(part, Path) and part.is_dir():
-        for path in sorted(p for p in part.rglob("*") if p.is_file() and "__pycache__" not in p.parts):
-            yield str(path.relative_to(part)).encode()
-            yield path.read_bytes()
+        for path in sorted(p for p in part.rglob("*") if p.is_file()):
+            name = path.relative_to(part)
+            # What tools leave beside sources (.mypy_cache, __pycache__) decides nothing.
+            if not any(piece == "__pycache__" or piece.startswith(".") for piece in name.parts):
+                yield str(name).encode()
+                yield path.read_bytes()
     elif isinstance(part, Path):
         yield part.read_bytes()
     else:

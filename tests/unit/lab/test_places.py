@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from inferops_lab.places import digest
@@ -23,9 +24,14 @@ def test_a_folder_counts_with_names_and_contents(tmp_path):
     assert len({first, renamed, digest([tmp_path])}) == 3
 
 
-def test_compiled_files_do_not_count(tmp_path):
-    (tmp_path / "a.py").write_text("")
-    before = digest([tmp_path])
-    (tmp_path / "__pycache__").mkdir()
-    (tmp_path / "__pycache__" / "a.pyc").write_bytes(b"x")
-    assert digest([tmp_path]) == before
+@pytest.mark.parametrize("left", ["__pycache__", ".mypy_cache"])
+def test_what_tools_leave_beside_sources_does_not_count(tmp_path, left):
+    root = tmp_path / ".cache"  # where the folder itself lies does not matter
+    root.mkdir()
+    (root / "a.py").write_text("")
+    before = digest([root])
+    (root / left).mkdir()
+    (root / left / "a").write_bytes(b"x")
+    assert digest([root]) == before
+    (root / "b.py").write_text("")
+    assert digest([root]) != before
