@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import ast
+import math
 import sys
 from collections.abc import Callable
 from pathlib import PurePosixPath
@@ -77,6 +78,16 @@ _REQUIRED = frozenset(
         "pynvml",
     ]
 )
+# Packages that its requirements for CUDA do not bring: there only where told.
+_EXTRA = frozenset({"vllm"})
+# Plain values of the standard library, on the 64-bit Linux that SGLang runs on.
+_VALUES = {
+    "typing.TYPE_CHECKING": False,
+    "sys.platform": "linux",
+    "sys.maxsize": (1 << 63) - 1,
+    "math.inf": math.inf,
+    "math.pi": math.pi,
+}
 # Registries filled by decorators: which text a file must hold to take part.
 _REGISTRIES = {"_MODEL_OVERRIDE_FNS": "register", "_PREDICATE_OVERRIDE_FNS": "register"}
 _REGISTERS = ("register_model_override", "register_model_override_predicate", "_register_for", "_register")
@@ -182,13 +193,7 @@ class Outside:
             return None if there is False else there if isinstance(there, Unknown) else Unknown((name,))
         if name == "os.environ":
             return interpreter.environ
-        if name in ("typing.TYPE_CHECKING",):
-            return False
-        if name in ("sys.platform",):
-            return "linux"
-        if name in ("math.inf", "math.pi"):
-            return float("inf") if name == "math.inf" else 3.141592653589793
-        return External(name)
+        return _VALUES.get(name, External(name))
 
     def has_external(self, interpreter: Any, base: str, name: str) -> Any:
         if base in ("torch", "torch.version"):
@@ -203,7 +208,7 @@ class Outside:
         if name.partition(".")[0] in sys.stdlib_module_names:
             return True
         found = self.spec_of(name)
-        return found if isinstance(found, Unknown) else True
+        return found if isinstance(found, Unknown) else found is not None
 
     def call_external(self, interpreter: Any, name: str, args: list[Any], kwargs: dict[str, Any]) -> Any:
         if name in PURE_EXTERNAL:
@@ -228,6 +233,8 @@ class Outside:
             names = {one.lower().replace("-", "_") for one in self.facts.packages}
             if top.lower() in names or f"{top.lower()}_python" in names:
                 return External(f"spec of {top}")
+        if top in _EXTRA:
+            return None
         return External(f"spec of {top}") if top in _REQUIRED else Unknown((f"packages.{top}",))
 
 

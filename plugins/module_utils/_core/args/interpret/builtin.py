@@ -476,6 +476,7 @@ PURE_EXTERNAL: dict[str, Callable[..., Any]] = {
     **{f"os.path.{name}": getattr(os.path, name) for name in ("join", "basename", "dirname", "splitext", "normpath", "split")},
     "json.loads": json.loads,
     "json.dumps": json.dumps,
+    "orjson.loads": json.loads,
     "re.escape": re.escape,
     "re.sub": re.sub,
     "re.split": re.split,

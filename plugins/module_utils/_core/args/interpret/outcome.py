@@ -146,7 +146,8 @@ def as_json(value: Any) -> Any:
             return as_json(value.cells["_value_"])
         pairs = {key: as_json(one) for key, one in value.cells.items()}
         return OPEN if any(one is OPEN for one in pairs.values()) else pairs
-    if isinstance(value, External):
+    # A type of torch prints as its name; of anything else outside the source the name is not the value.
+    if isinstance(value, External) and value.name.startswith("torch."):
         return value.name
     return OPEN
 
@@ -160,6 +161,8 @@ def same_json(a: Any, b: Any) -> bool:
 def deep_needs(value: Any) -> set[str]:
     if isinstance(value, Unknown):
         return set(value.needs)
+    if isinstance(value, External):
+        return {value.name}
     out: set[str] = set()
     inner: Iterable[Any] = ()
     if isinstance(value, List):

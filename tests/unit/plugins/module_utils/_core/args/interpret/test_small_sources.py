@@ -228,3 +228,27 @@ def test_a_path_we_cannot_follow_makes_no_refusal_certain(run):
     )
     assert result.outcome == "unknown"
     assert "could not follow" in result.message
+
+
+EXTRA = """
+    try:
+        from vllm.model_executor import Config
+    except ImportError:
+
+        class Config:
+            pages = 16
+
+    self.page_size = Config.pages
+"""
+
+
+@pytest.mark.parametrize(("packages", "expected"), [(None, 16), ({"vllm": "0.9"}, "open")])
+def test_a_package_no_requirement_brings_is_there_only_where_told(run, packages, expected):
+    result = run(EXTRA, facts={} if packages is None else {"packages": packages})
+    assert result.effective.get("page_size", "open") == expected
+    assert expected == 16 or result.undecided[0]["needs"] == ["vllm.model_executor.Config.pages"]
+
+
+def test_values_of_the_standard_library_and_orjson_are_computed(run):
+    result = run("import orjson, sys\nself.page_size = orjson.loads('{\"a\": 3}')['a'] + sys.maxsize")
+    assert result.effective["page_size"] == 3 + 2**63 - 1
