@@ -82,7 +82,7 @@ def not_asked(answer: Answer, python: str, *, alone: bool) -> Finding:
     return Finding(
         "SGA702",
         "unknown" if alone else "info",
-        f"SGLang itself could not be asked: {answer.message}",
+        f"SGLang itself could not be asked: {' '.join((answer.message or '').split())}",
         where=python,
         why="and the source of this release cannot be read here" if alone else None,
         do="give the interpreter of a complete installation of this release"
