@@ -25,4 +25,5 @@ def test_an_upgrade_that_breaks_the_command_line_is_reported(monkeypatch, capsys
     assert got["changed"] is False
     assert got["breaks"] is True
     assert got["removed"]["--stream-output"] == "--incremental-streaming-output"
-    assert [finding["code"] for finding in got["findings"]] == ["SGA601"]
+    assert [finding["code"] for finding in got["findings"] if finding["level"] == "error"] == ["SGA601"]
+    assert got["rewritten"]["argv"] == ["--model-path", "m", "--incremental-streaming-output"]
