@@ -53,6 +53,9 @@ BOMBS = {
     "self": "X = X",
 }
 
+# Deeper than the interpreter follows: refused. All others are undecided, and the rest of the table is read.
+DEEP = ("sum",)
+
 
 @pytest.mark.parametrize("bomb", BOMBS)
 def test_a_source_made_to_run_for_ever_is_undecided_in_time(tmp_path, bomb):
@@ -61,7 +64,7 @@ def test_a_source_made_to_run_for_ever_is_undecided_in_time(tmp_path, bomb):
     try:
         assert flag(tmp_path).choices is UNKNOWN or len(flag(tmp_path).choices) < 10
     except InferopsError as refusal:
-        assert refusal.why
+        assert bomb in DEEP, refusal
     assert time.process_time() - begin < 20
 
 
