@@ -10,6 +10,7 @@ from ansible_collections.inferops.sglang.plugins.module_utils._core.errors impor
 from ansible_collections.inferops.sglang.plugins.module_utils._core.gate.plan import GatePlan
 from ansible_collections.inferops.sglang.plugins.module_utils._core.profile import known_facts, launch_args, launch_argv
 from ansible_collections.inferops.sglang.plugins.module_utils._core.start_limits import start_limits
+from ansible_collections.inferops.sglang.plugins.plugin_utils.refusal import refusal
 
 
 def _refusing(function):
@@ -18,7 +19,7 @@ def _refusing(function):
         try:
             return function(*args, **kwargs)
         except InferopsError as exc:
-            raise AnsibleFilterError(str(exc)) from exc
+            raise refusal(exc, AnsibleFilterError) from None
 
     return call
 

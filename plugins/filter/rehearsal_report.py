@@ -9,6 +9,7 @@ from ansible.errors import AnsibleFilterError
 from ansible_collections.inferops.sglang.plugins.module_utils._core.args.rehearsal import Rehearsal
 from ansible_collections.inferops.sglang.plugins.module_utils._core.args.rehearsal_html import render_html
 from ansible_collections.inferops.sglang.plugins.module_utils._core.errors import InferopsError
+from ansible_collections.inferops.sglang.plugins.plugin_utils.refusal import refusal
 
 
 def rehearsal_report(entries):
@@ -25,7 +26,7 @@ def rehearsal_report(entries):
             "html": render_html(rehearsal),
         }
     except InferopsError as exc:
-        raise AnsibleFilterError(str(exc)) from exc
+        raise refusal(exc, AnsibleFilterError) from None
 
 
 class FilterModule:

@@ -8,6 +8,7 @@ from ansible_collections.inferops.sglang.plugins.module_utils._core.args.flags i
 from ansible_collections.inferops.sglang.plugins.module_utils._core.args.render import render_argv as render
 from ansible_collections.inferops.sglang.plugins.module_utils._core.args.source import open_source
 from ansible_collections.inferops.sglang.plugins.module_utils._core.errors import InferopsError
+from ansible_collections.inferops.sglang.plugins.plugin_utils.refusal import refusal
 
 
 def render_argv(args, source_root=None):
@@ -18,7 +19,7 @@ def render_argv(args, source_root=None):
         table = read_flags(open_source(source_root)) if source_root else None
         return render(dict(args), table)
     except InferopsError as exc:
-        raise AnsibleFilterError(str(exc)) from exc
+        raise refusal(exc, AnsibleFilterError) from None
 
 
 class FilterModule:

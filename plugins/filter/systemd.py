@@ -8,6 +8,7 @@ from collections.abc import Iterable
 from ansible.errors import AnsibleFilterError
 from ansible_collections.inferops.sglang.plugins.module_utils._core.errors import InferopsError
 from ansible_collections.inferops.sglang.plugins.module_utils._core.release import systemd
+from ansible_collections.inferops.sglang.plugins.plugin_utils.refusal import refusal
 
 
 def systemd_quote(words: str | Iterable[str], context: str = "exec") -> str:
@@ -21,7 +22,7 @@ def systemd_quote(words: str | Iterable[str], context: str = "exec") -> str:
     try:
         return systemd.quote(given, exec_line=context == "exec")
     except InferopsError as exc:
-        raise AnsibleFilterError(str(exc)) from exc
+        raise refusal(exc, AnsibleFilterError) from None
 
 
 class FilterModule:

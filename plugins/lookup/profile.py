@@ -48,6 +48,7 @@ from ansible.errors import AnsibleError
 from ansible.plugins.lookup import LookupBase
 from ansible_collections.inferops.sglang.plugins.module_utils._core.errors import InferopsError
 from ansible_collections.inferops.sglang.plugins.module_utils._core.profile import nearest, validate_profile
+from ansible_collections.inferops.sglang.plugins.plugin_utils.refusal import refusal
 
 SHIPPED = Path(__file__).resolve().parents[2] / "roles" / "sglang_service" / "files" / "profiles"
 SUFFIXES = (".yml", ".yaml")
@@ -98,4 +99,4 @@ class LookupModule(LookupBase):
         try:
             return [resolve(term, folders, self._loader.load_from_file) for term in terms]
         except InferopsError as exc:
-            raise AnsibleError(str(exc)) from exc
+            raise refusal(exc, AnsibleError) from None

@@ -23,6 +23,10 @@ options:
       - Arguments keyed by SGLang's field names; rendered with the flag table of the release under test.
       - A value of V(null), and V(false) for a plain switch, is left out.
     type: dict
+  args_label:
+    description: What findings call O(args), such as the name of the variable that holds them.
+    type: str
+    default: args
   source_root:
     description: Site-packages folder that holds C(sglang), source folder, or wheel of the release under test.
     type: path
@@ -168,6 +172,7 @@ ACCEPT = {"code": {"type": "str", "required": True}, "reason": {"type": "str", "
 SPEC = {
     "argv": {"type": "list", "elements": "str"},
     "args": {"type": "dict"},
+    "args_label": {"type": "str", "default": "args"},
     "source_root": {"type": "path", "required": True},
     "model_config_path": {"type": "path"},
     "facts": {"type": "dict", "default": {}},

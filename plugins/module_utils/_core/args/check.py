@@ -20,7 +20,7 @@ from .live import tiers
 from .live.ask import Answer, Interpreter
 from .parser import ArgvError, Parsed, parse
 from .report import UNREADABLE, Report
-from .rules import environment, expecting, graphs, parsing, pipeline, resolving, spelling, values
+from .rules import card, environment, expecting, graphs, parsing, pipeline, resolving, slots, spelling, switches, values
 from .source import SourceTree, open_source
 
 RULES: tuple[Callable[[Context], Any], ...] = (
@@ -37,6 +37,14 @@ RULES: tuple[Callable[[Context], Any], ...] = (
     pipeline.cards,
     pipeline.layer_split,
     pipeline.model_can,
+    slots.async_depth_range,
+    slots.crowding,
+    switches.off_switches,
+    switches.without_effect,
+    switches.overruled_graphs,
+    card.backends,
+    card.slow_cache,
+    card.memory_left,
 )
 
 

@@ -3,8 +3,11 @@
 
 from __future__ import annotations
 
+import functools
 import json
+import re
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,11 +15,14 @@ from ..errors import InferopsError
 from .check import check
 from .diff import Difference, diff
 from .find_release import find_release
+from .findings import Finding
 from .flags import FlagTable, read_flags
 from .live.ask import Interpreter
 from .render import render_argv
 from .report import Report
 from .source import SourceTree, open_source
+
+_PLACE = re.compile(r"argv\[(\d+)\]")
 
 
 def read_model_config(path: str | None) -> dict[str, Any] | None:
@@ -45,7 +51,8 @@ def check_with(params: Mapping[str, Any]) -> tuple[list[str], Report]:
     """Return (argv, report) for the parameters of server_args_check."""
     tree = open_source(params["source_root"])
     live = _interpreter(params)
-    argv = _words(params, lambda: _table(tree, live)) or []
+    table = functools.cache(lambda: _table(tree, live))
+    argv = _words(params, table) or []
     report = check(
         argv,
         source_root=tree,
@@ -56,7 +63,21 @@ def check_with(params: Mapping[str, Any]) -> tuple[list[str], Report]:
         expect=params.get("expect"),
         live=live,
     )
+    if params.get("argv") is None and params.get("args"):
+        named = [_named(finding, argv, table(), str(params.get("args_label") or "args")) for finding in report.findings]
+        report = replace(report, findings=named)
     return argv, report
+
+
+def _named(finding: Finding, argv: list[str], table: FlagTable | None, label: str) -> Finding:
+    """Return the finding with the place in the mapping that was given, instead of one in the words rendered from it."""
+    match = _PLACE.fullmatch(finding.where or "")
+    if match is None or int(match[1]) >= len(argv):
+        return finding
+    word = argv[int(match[1])].partition("=")[0]
+    flag = table.by_string(word) if table is not None else None
+    name = table.field_of(flag) if table is not None and flag is not None else word.lstrip("-").replace("-", "_")
+    return replace(finding, where=f"{label}.{name}")
 
 
 def diff_with(params: Mapping[str, Any]) -> Difference:

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -14,6 +15,7 @@ from .interpret.visits import Visit
 
 # The style of a source that no reader here knows.
 UNREADABLE = "unreadable"
+_NOT_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 LEVELS: tuple[Level, ...] = ("error", "advice", "override", "deprecated", "unknown", "info")
 
 
@@ -75,8 +77,8 @@ class Report:
         return f"SGLang {self.sglang_version} ({self.tier}): {self.outcome}, {verdict}; {', '.join(parts) or 'no findings'}"
 
     def text(self) -> str:
-        """Return every finding as a person reads it, the ones that block first, and the summary."""
-        ordered = sorted(self.findings, key=lambda finding: not finding.blocks)
+        """Return every finding as a person reads it, the ones that block first, errors before advice, and the summary."""
+        ordered = sorted(self.findings, key=lambda finding: (not finding.blocks, LEVELS.index(finding.level)))
         return "\n".join([*(finding.text() for finding in ordered), self.summary()])
 
     def junit(self) -> str:
@@ -97,13 +99,15 @@ def junit_suite(findings: Sequence[Finding], name: str) -> str:
     """Return the suite alone, for a report of several."""
     cases = []
     for finding in findings:
-        title = quoteattr(f"{finding.code} {finding.flag or finding.where or finding.message}")
-        body = f"<failure message={quoteattr(finding.message)}>{escape(finding.text())}</failure>" if finding.blocks else ""
-        body = body or f"<system-out>{escape(finding.text())}</system-out>"
+        title = quoteattr(_xml(f"{finding.code} {finding.flag or finding.where or finding.message}"))
+        text, head = escape(_xml(finding.text())), quoteattr(_xml(finding.message))
+        body = f"<system-out>{text}</system-out>"
+        if finding.blocks:
+            body = f"<failure type={quoteattr(finding.level)} message={head}>{text}</failure>"
         cases.append(f"  <testcase classname={quoteattr(f'inferops.{name}')} name={title}>{body}</testcase>")
     cases = cases or [f'  <testcase classname={quoteattr(f"inferops.{name}")} name="no findings"/>']
     failures = sum(finding.blocks for finding in findings)
-    head = f'<testsuite name={quoteattr(f"inferops {name}")} tests="{len(cases)}" failures="{failures}">'
+    head = f'<testsuite name={quoteattr(f"inferops {name}")} tests="{len(cases)}" failures="{failures}" errors="0" skipped="0">'
     return "\n".join([head, *cases, "</testsuite>"])
 
 
@@ -113,7 +117,7 @@ def github(findings: Sequence[Finding], name: str, summary: str) -> str:
     lines = []
     for finding in findings:
         kind = kinds.get(finding.level, "notice") if finding.accepted is None else "notice"
-        lines.append(f"::{kind} title={_property(finding.code)}::{_data(finding.text())}")
+        lines.append(f"::{kind} {_place(finding)}title={_property(finding.code)}::{_data(finding.text())}")
     return "\n".join([*lines, f"::notice title=inferops {name}::{_data(summary)}"])
 
 
@@ -126,6 +130,17 @@ def jsonable(value: Any) -> Any:
     if isinstance(value, (list, tuple)):
         return [jsonable(item) for item in value]
     return value if value is None or isinstance(value, (str, int, float, bool)) else str(value)
+
+
+def _place(finding: Finding) -> str:
+    """Return the properties file and line of an annotation, for a finding that names a line of SGLang's source."""
+    rel, dummy, line = (finding.source or "").rpartition(":")
+    return f"file={_property(rel)},line={line}," if rel and line.isdigit() else ""
+
+
+def _xml(text: str) -> str:
+    """Return a text without the characters XML 1.0 has no place for."""
+    return _NOT_XML.sub("\ufffd", text)
 
 
 def _data(text: str) -> str:

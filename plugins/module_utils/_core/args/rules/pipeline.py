@@ -21,7 +21,7 @@ MODELS = "srt/models/"
 PROXY = "pp_proxy_tensors"
 
 
-def _size(ctx: Context, name: str) -> int | None:
+def size_of(ctx: Context, name: str) -> int | None:
     value = ctx.effective(name)
     value = ctx.asked(name) if value is UNKNOWN or value is None else value
     return value if isinstance(value, int) and not isinstance(value, bool) else None
@@ -29,7 +29,7 @@ def _size(ctx: Context, name: str) -> int | None:
 
 def async_depth(ctx: Context) -> Iterator[Finding]:
     """Advise to measure an asynchronous depth where a pipeline has none. Depth 0 is not wrong by itself."""
-    pp_size = _size(ctx, "pp_size")
+    pp_size = size_of(ctx, "pp_size")
     if pp_size is None or pp_size < 2 or DEPTH not in ctx.table.fields or ctx.asked(DEPTH) != 0:
         return
     spelled = ctx.parsed.explicit.get(DEPTH) or ctx.parsed.explicit.get("pp_size")
@@ -51,11 +51,11 @@ def async_depth(ctx: Context) -> Iterator[Finding]:
 def cards(ctx: Context) -> Iterator[Finding]:
     """Compare the cards the ranks of one node need with the cards the host has."""
     have = ctx.facts.gpu_count
-    sizes = [_size(ctx, name) for name in ("tp_size", "pp_size", "nnodes")]
+    sizes = [size_of(ctx, name) for name in ("tp_size", "pp_size", "nnodes")]
     if have is None or ctx.asked("device") == "cpu" or any(size is None or size < 1 for size in sizes):
         return
     tp_size, pp_size, nodes = (int(size or 1) for size in sizes)
-    replicas = 1 if ctx.asked("enable_dp_attention") is True else max(_size(ctx, "dp_size") or 1, 1)
+    replicas = 1 if ctx.asked("enable_dp_attention") is True else max(size_of(ctx, "dp_size") or 1, 1)
     world = tp_size * pp_size * replicas
     if world % nodes:
         return  # the release refuses that by itself
@@ -86,7 +86,7 @@ def cards(ctx: Context) -> Iterator[Finding]:
 
 def layer_split(ctx: Context) -> Iterator[Finding]:
     """Check that the layers of the model can be split over the stages as asked (R18)."""
-    pp_size, layers = _size(ctx, "pp_size"), _layer_count(ctx.model_config)
+    pp_size, layers = size_of(ctx, "pp_size"), _layer_count(ctx.model_config)
     partition = ctx.env.get(PARTITION_ENV)
     if pp_size is None or pp_size < 2:
         return
@@ -121,7 +121,7 @@ def _layer_count(config: Any) -> int | None:
 
 def model_can(ctx: Context) -> Iterator[Finding]:
     """Check in the model's own code that it can be split into stages (R1: known only after an hour of loading otherwise)."""
-    pp_size = _size(ctx, "pp_size")
+    pp_size = size_of(ctx, "pp_size")
     names = (ctx.model_config or {}).get("architectures") or []
     if pp_size is None or pp_size < 2 or not names or ctx.asked("model_impl") == "transformers":
         return

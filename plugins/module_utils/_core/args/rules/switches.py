@@ -1,0 +1,129 @@
+# GNU General Public License v3.0+ (see https://www.gnu.org/licenses/gpl-3.0.txt)
+"""Flags that change nothing: what holds anyway, what the release forces in any case, what a stronger flag wins over.
+
+An off-switch is judged by taking it away: the rest of the command line is resolved again. That costs a resolution each, so only
+switches are tried, and at most TRIED of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from ..context import Context, effective, shown
+from ..findings import Finding
+from ..flags import UNKNOWN
+from .graphs import asked_off
+
+TRIED = 2
+
+
+def off_switches(ctx: Context) -> Iterator[Finding]:
+    """Tell of each off-switch whether it decides anything here, or the release does the same without it."""
+    if ctx.resolution.outcome != "ok":
+        return
+    graphs = asked_off(ctx)
+    asked = [name for name in ctx.parsed.explicit if _is_off_switch(ctx, name) and name not in graphs]
+    for name in asked[:TRIED]:
+        without = ctx.resolve(ctx.without(name))
+        now, then = ctx.effective(name), effective(without, name, ctx.table)
+        if without.outcome != "ok" or UNKNOWN in (now, then) or now is not True:
+            continue
+        yield _forced(ctx, name, without) if then is True else _deciding(ctx, name)
+
+
+def _is_off_switch(ctx: Context, name: str) -> bool:
+    """Whether a field is a switch that turns something off that is on by default, and it was thrown."""
+    return name.startswith("disable_") and ctx.asked(name) is True and ctx.table.default_of(name) is False
+
+
+def _forced(ctx: Context, name: str, without: Any) -> Finding:
+    change = without.changed.get(name, {})
+    spelled = ctx.parsed.explicit[name]
+    because = ", ".join(word for word in change.get("because") or [] if word)
+    return Finding(
+        "SGA303",
+        "info",
+        f"{spelled} is redundant: SGLang {ctx.table.version} turns this off anyway"
+        + (f" because of {because}" if because else ""),
+        flag=spelled,
+        where=ctx.place(spelled),
+        why=f"without the flag {name} results in on as well" + (f", where {change['guard']}" if change.get("guard") else ""),
+        do=f"remove {spelled}: the next release may not need it, and the flag would then cost what it turns off",
+        source=change.get("source"),
+        position=ctx.position(spelled),
+    )
+
+
+def _deciding(ctx: Context, name: str) -> Finding:
+    spelled = ctx.parsed.explicit[name]
+    what = name.removeprefix("disable_").replace("_", " ")
+    return Finding(
+        "SGA304",
+        "info",
+        f"{spelled} is what turns {what} off: nothing else in SGLang {ctx.table.version} does for this command line",
+        flag=spelled,
+        where=ctx.place(spelled),
+        why="without the flag it stays on; a switch left over from hunting a fault costs what it turns off, and says nothing",
+        do=f"remove {spelled} if nobody knows what it is for",
+        source=ctx.table.field_source.get(name),
+        position=ctx.position(spelled),
+    )
+
+
+def without_effect(ctx: Context) -> Iterator[Finding]:
+    """Name in one finding the flags that ask for what is the default anyway."""
+    same = [
+        spelled
+        for name, spelled in ctx.parsed.explicit.items()
+        if name in ctx.table.fields and _is_default(ctx, name) and name not in ctx.resolution.changed
+    ]
+    if same:
+        yield Finding(
+            "SGA305",
+            "info",
+            f"{', '.join(same)} {'asks' if len(same) == 1 else 'ask'} for the default of SGLang {ctx.table.version}",
+            flag=same[0],
+            where=ctx.place(same[0]),
+            why="it holds without the flag, until a release changes the default",
+            do="keep it to be sure of the value, or remove it",
+            position=ctx.position(same[0]),
+        )
+
+
+def _is_default(ctx: Context, name: str) -> bool:
+    default, asked = ctx.table.default_of(name), ctx.asked(name)
+    return default is not UNKNOWN and default is not None and asked == default and type(asked) is type(default)
+
+
+def overruled_graphs(ctx: Context) -> Iterator[Finding]:
+    """Name an off-switch of decode graphs that a stronger flag wins over: they run in spite of it."""
+    if ctx.resolution.outcome != "ok" or "cuda_graph_config" not in ctx.table.fields:
+        return
+    backend = ctx.effective("cuda_graph_config.decode.backend")
+    asked = asked_off(ctx)
+    if not asked or backend is UNKNOWN or backend == "disabled":
+        return
+    stronger = next((ctx.spelled(name) for name in ("cuda_graph_config", "cuda_graph_backend_decode") if _names(ctx, name)), None)
+    if stronger is None:
+        return
+    spelled = next(iter(asked.values()))
+    first = spelled.partition(" ")[0]
+    yield Finding(
+        "SGA306",
+        "info",
+        f"{spelled} has no effect on decode: {stronger} wins, and decode graphs run ({shown(backend)})",
+        flag=first,
+        where=ctx.place(first),
+        why="SGLang takes the JSON setting first, then the flag of the phase, then the off-switches",
+        do=f"remove {spelled}; prefill graphs follow it still, see the resolved settings",
+        source=ctx.table.field_source.get(next(iter(asked))),
+        position=ctx.position(first),
+    )
+
+
+def _names(ctx: Context, name: str) -> bool:
+    value = ctx.asked(name)
+    if name == "cuda_graph_config":
+        return isinstance(value, dict) and "backend" in (value.get("decode") or {})
+    return name in ctx.parsed.explicit and value != "disabled"

@@ -1,0 +1,167 @@
+"""Advice the source supports: switches, pipeline slots, the kind of card; as many silent cases as speaking ones."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from ansible_collections.inferops.sglang.plugins.module_utils._core.args.check import check
+from ansible_collections.inferops.sglang.plugins.module_utils._core.args.source import open_source
+
+pytestmark = pytest.mark.wheel
+RTX = {
+    "platform": "cuda",
+    "gpu_name": "NVIDIA RTX PRO 6000 Blackwell Server Edition",
+    "gpu_count": 8,
+    "sm": 120,
+    "gpu_memory_mib": 97887,
+}
+H200 = {"platform": "cuda", "gpu_name": "NVIDIA H200", "gpu_count": 8, "sm": 90, "gpu_memory_mib": 143771}
+M = ["--model-path", "m"]
+PP8 = [*M, "--pp-size", "8", "--pp-async-batch-depth", "8"]
+
+
+@pytest.fixture(scope="module")
+def run(wheel, fixtures):
+    trees = {}
+
+    def call(version, argv, model="llama", facts=RTX):
+        if version not in trees:
+            trees[version] = open_source(wheel(version))
+        config = json.loads((fixtures / "oracle" / "models" / model / "config.json").read_text())
+        return check(argv, source_root=trees[version], facts=facts, model_config=config, env={})
+
+    return call
+
+
+def found(report, code):
+    return [finding for finding in report.findings if finding.code == code]
+
+
+def pairs():
+    from pathlib import Path
+
+    path = Path(__file__).resolve().parents[6] / "tests" / "fixtures" / "oracle" / "switch_pairs.json"
+    return json.loads(path.read_text())
+
+
+@pytest.mark.parametrize("pair", pairs(), ids=lambda one: f"{one['sglang_version']} {' '.join(one['with_flag']['argv'][1:])}")
+def test_r7_every_executed_pair_is_told_as_it_was(run, pair):
+    side = pair["with_flag"]
+    report = run(pair["sglang_version"], side["argv"], side["model_config"])
+    assert report.outcome == "ok", report.text()
+    forced, kept = pair["forced_by_others"], pair["effective_with"] in ("full", "enabled")
+    if pair["flag"] == "--disable-cuda-graph":
+        if kept:
+            assert (found(report, "SGA301"), len(found(report, "SGA306"))) == ([], 1)
+        else:
+            why = found(report, "SGA301")[0].why
+            assert ("redundant" in why, "vestigial" in why) == (forced, not forced)
+    else:
+        assert (len(found(report, "SGA303")), len(found(report, "SGA304"))) == (int(forced), int(not forced))
+
+
+CASES = [
+    # version, words, code, speaks
+    ("0.5.10", [*M, "--pp-size", "8", "--disable-overlap-schedule"], "SGA303", True),
+    ("0.5.23", [*M, "--pp-size", "8", "--disable-overlap-schedule"], "SGA303", True),
+    ("0.5.10", [*M, "--tp-size", "8", "--disable-overlap-schedule"], "SGA303", False),
+    ("0.5.23", [*M, "--tp-size", "8", "--disable-overlap-schedule"], "SGA303", False),
+    ("0.5.12", [*M, "--tp-size", "8", "--disable-radix-cache"], "SGA304", True),
+    ("0.5.23", [*M, "--tp-size", "8", "--disable-radix-cache"], "SGA304", True),
+    ("0.5.12", [*M, "--tp-size", "8"], "SGA304", False),
+    ("0.5.23", [*M, "--tp-size", "8", "--disable-cuda-graph"], "SGA304", False),
+    ("0.5.12", [*M, "--tp-size", "1", "--dp-size", "1"], "SGA305", True),
+    ("0.5.23", [*M, "--pp-async-batch-depth", "0"], "SGA305", True),
+    ("0.5.12", [*M, "--tp-size", "8"], "SGA305", False),
+    ("0.5.23", [*M, "--pp-size", "8", "--pp-async-batch-depth", "4"], "SGA305", False),
+    ("0.5.18", [*M, "--tp-size", "8", "--disable-cuda-graph", "--cuda-graph-backend-decode", "full"], "SGA306", True),
+    ("0.5.23", [*M, "--disable-decode-cuda-graph", "--cuda-graph-config", '{"decode": {"backend": "full"}}'], "SGA306", True),
+    ("0.5.18", [*M, "--tp-size", "8", "--disable-cuda-graph"], "SGA306", False),
+    ("0.5.23", [*M, "--tp-size", "8", "--cuda-graph-backend-decode", "full"], "SGA306", False),
+    ("0.5.10", [*M, "--pp-size", "8", "--pp-async-batch-depth", "-1"], "SGA311", True),
+    ("0.5.23", [*M, "--pp-size", "2", "--tp-size", "4", "--pp-async-batch-depth=-2"], "SGA311", True),
+    ("0.5.10", PP8, "SGA311", False),
+    ("0.5.23", PP8, "SGA311", False),
+    ("0.5.12", [*M, "--tp-size", "8", "--pp-async-batch-depth", "4"], "SGA312", True),
+    ("0.5.23", [*M, "--tp-size", "8", "--pp-async-batch-depth", "4"], "SGA312", True),
+    ("0.5.12", PP8, "SGA312", False),
+    ("0.5.23", [*M, "--tp-size", "8"], "SGA312", False),
+    ("0.5.12", [*PP8, "--max-running-requests", "64", "--pp-max-micro-batch-size", "32"], "SGA313", True),
+    ("0.5.23", [*PP8, "--max-running-requests", "4"], "SGA313", True),
+    ("0.5.12", [*PP8, "--max-running-requests", "64", "--pp-max-micro-batch-size", "8"], "SGA313", False),
+    ("0.5.23", [*M, "--tp-size", "8", "--max-running-requests", "4"], "SGA313", False),
+    ("0.5.23", [*PP8, "--max-running-requests", "64"], "SGA313", False),
+    ("0.5.18", [*M, "--tp-size", "8", "--mem-fraction-static", "0.98"], "SGA322", True),
+    ("0.5.23", [*PP8, "--mem-fraction-static", "0.99"], "SGA322", True),
+    ("0.5.18", [*M, "--tp-size", "8", "--mem-fraction-static", "0.97"], "SGA322", False),
+    ("0.5.23", PP8, "SGA322", False),
+]
+
+
+@pytest.mark.parametrize(
+    ("version", "argv", "code", "speaks"), CASES, ids=lambda one: " ".join(one) if isinstance(one, list) else None
+)
+def test_advice_speaks_where_it_should_and_only_there(run, version, argv, code, speaks):
+    report = run(version, argv)
+    assert len(found(report, code)) == int(speaks), report.text()
+    assert all(finding.do and finding.why for finding in found(report, code))
+
+
+def test_there_are_as_many_silent_cases_as_speaking_ones():
+    speaking = sum(case[3] for case in CASES)
+    assert abs(len(CASES) - 2 * speaking) <= 2
+
+
+@pytest.mark.parametrize("version", ["0.5.10", "0.5.18", "0.5.23"])
+def test_r31_back_ends_without_kernels_for_the_card(run, version):
+    words = [*M, "--tp-size", "8", "--moe-runner-backend"]
+    assert found(run(version, [*words, "deep_gemm"], "qwen3_moe"), "SGA320")
+    assert not found(run(version, [*words, "triton"], "qwen3_moe"), "SGA320")
+    assert not found(run(version, [*words, "deep_gemm"], "qwen3_moe", facts=H200), "SGA320")
+    assert not found(run(version, [*words, "deep_gemm"], "qwen3_moe", facts={"gpu_count": 8}), "SGA320")
+
+
+@pytest.mark.parametrize("version", ["0.5.10", "0.5.23"])
+def test_r71_an_fp8_cache_with_the_int4_checkpoint_is_known_slow(run, version):
+    fp8 = [*PP8, "--kv-cache-dtype", "fp8_e4m3"]
+    finding = found(run(version, fp8, "kimi_k25"), "SGA321")
+    assert finding
+    assert "16 tokens/s" in finding[0].why
+    assert not found(run(version, PP8, "kimi_k25"), "SGA321")
+    assert not found(run(version, fp8, "kimi_k25", facts=H200), "SGA321")
+    assert not found(run(version, fp8, "llama"), "SGA321")
+
+
+def test_r76_the_margin_is_said_in_numbers(run):
+    finding = found(run("0.5.23", [*PP8, "--mem-fraction-static", "0.98"]), "SGA322")[0]
+    assert "leaves 1,958 MiB of 97,887 MiB" in finding.message
+    assert "2,937 MiB" in finding.why
+    assert not found(run("0.5.23", [*PP8, "--mem-fraction-static", "0.98"], facts={"sm": 120, "platform": "cuda"}), "SGA322")
+
+
+PREFILL_OFF = [
+    ("0.5.10", True),
+    ("0.5.12", True),
+    ("0.5.14", True),
+    ("0.5.15", False),
+    ("0.5.18", False),
+    ("0.5.19", True),
+    ("0.5.23", True),
+]
+
+
+@pytest.mark.parametrize(("version", "off"), PREFILL_OFF)
+def test_r13_prefill_graphs_off_under_a_pipeline_are_an_override_said_per_release(run, version, off):
+    argv = [*M, "--pp-size", "4"]
+    told = [f for f in found(run(version, argv), "SGA210") if "prefill.backend" in f.message or "piecewise" in f.message]
+    assert bool(told) is off
+    assert all(finding.level == "override" and finding.source for finding in told)
+
+
+@pytest.mark.parametrize("version", ["0.5.10", "0.5.12", "0.5.18", "0.5.23"])
+def test_r16_speculative_decoding_in_a_pipeline_is_refused_with_the_reason(run, version):
+    argv = [*M, "--pp-size", "8", "--speculative-algorithm", "EAGLE"]
+    finding = found(run(version, argv), "SGA201")
+    assert finding
+    assert "pipeline" in finding[0].message.lower() or "pp" in finding[0].message.lower()
