@@ -11,7 +11,6 @@ from typing import Any
 from .context import is_secret
 from .explain_text import explanation_text
 from .flags import FlagTable
-from .interpret.visits import Visit
 from .paths import CALLED, SERVER_RUNS, Path, find_paths
 from .report import Report, jsonable
 from .source import SourceTree
@@ -111,11 +110,13 @@ def explain(
     names = topic_fields(topic, table)
     paths = [path for path in find_paths(tree, names) if belongs(topic, path.site.field)]
     report = check(frozenset(path.site.key for path in paths if path.when != SERVER_RUNS)) if check is not None else None
-    last = _last_writers(paths, report.visits) if report else {}
+    last = _last_writers(paths, report) if report else set()
     steps = []
     for path in paths:
         taken, needs = _taken(path, report)
         decides = None if report is None else path.site.source in last
+        if decides:
+            taken, needs = TAKEN, ()
         model = (MODEL,) if path.models is not None else ()
         seen = _because(path, report)
         triggers = tuple(dict.fromkeys((*_triggers(path.site.guards, table), *model, *seen)))
@@ -142,19 +143,23 @@ def _because(path: Path, report: Report | None) -> list[str]:
     return sorted(word for visit in visits for word in visit.because if word)
 
 
-def _last_writers(paths: Sequence[Path], visits: Sequence[Visit]) -> set[str]:
+def _last_writers(paths: Sequence[Path], report: Report) -> set[str]:
     """Return the places that wrote last, for each field and each nested setting: after them nothing wrote it for certain.
 
-    A place that some paths only come to after the last certain one may be the last writer too; it is not said to decide.
+    A place that some paths only come to after the last certain one may be the last writer too; it is not said to decide. Where
+    the value is known all the same, since what the other paths leave is refused or the same, the place the resolution names does.
     """
-    order: dict[str, int] = {visit.source: index for index, visit in enumerate(visits) if visit.certain}
+    order: dict[str, int] = {visit.source: index for index, visit in enumerate(report.visits) if visit.certain}
     last: dict[str, tuple[int, str]] = {}
     for path in paths:
         at = order.get(path.site.statement)
         name = path.site.field
         if at is not None and at >= last.get(name, (-1, ""))[0]:
             last[name] = (at, path.site.source)
-    return {source for _at, source in last.values()}
+    told = {str(change["source"]) for name, change in report.changed.items() if name not in last}
+    return {source for _at, source in last.values()} | {
+        path.site.source for path in paths if {path.site.source, path.site.statement} & told
+    }
 
 
 def _covers(site_field: str, name: str) -> bool:

@@ -89,7 +89,8 @@ def _result(found: Explanation) -> Iterator[str]:
             continue  # the default of the release, and nothing wrote it
         place = step.path.site.source if step else change["source"] if change else None
         yield from _wrap(f"{name} = {shown(value)}" + (f"  [{place}]" if place else ""), "  ", "    ")
-    if not any(found.decider(name) for name in found.result()):
+    written = found.result().keys() & report.changed.keys()
+    if not written and not found.undecided() and not any(found.decider(name) for name in found.result()):
         yield "  nothing sets it: what was asked for, or the default of the release, stays"
     for entry in found.undecided():
         needs = ", ".join(entry.get("needs") or ["more than the source"])

@@ -20,6 +20,7 @@ ARGUMENT_CODE = ("srt/arg_groups/", "srt/server_args", "srt/model_executor/cuda_
 SERVER = "srt/"
 # They define flags or hand values over as they are; they decide nothing.
 _NOT_DECIDING = ("add_cli_args", "from_cli_args", "__init__", "__setattr__")
+_HELPER = re.compile(r"from sglang\.srt\.arg_groups\.\w+ import")
 _RECORD = re.compile(r"server_args|ServerArgs|\.override\(")
 
 
@@ -65,7 +66,7 @@ class Function:
 
 
 def functions_of(tree: SourceTree, names: Collection[str]) -> tuple[list[Function], list[Function]]:
-    """Return the functions of the argument code, and those elsewhere that set one of the fields."""
+    """Return the functions of the argument code, and those elsewhere that set one of the fields or lead back to it."""
     early = dict.fromkeys([LANDMARK, *(rel for prefix in ARGUMENT_CODE for rel in tree.glob(prefix))])
     inside = [one for rel in early for one in _in_file(tree, rel, names, argument_code=True)]
     written = re.compile(
@@ -74,9 +75,8 @@ def functions_of(tree: SourceTree, names: Collection[str]) -> tuple[list[Functio
     outside: list[Function] = []
     for rel in tree.glob(SERVER):
         text = "" if rel in early else tree.read(rel) or ""
-        if _RECORD.search(text) and (written.search(text) or (NESTED in names and NESTED in text)):
-            found = _in_file(tree, rel, names, argument_code=False)
-            outside += [one for one in found if any(isinstance(step, Site) for step in one.steps)]
+        if _HELPER.search(text) or (_RECORD.search(text) and (written.search(text) or (NESTED in names and NESTED in text))):
+            outside += [one for one in _in_file(tree, rel, names, argument_code=False) if one.steps]
     return inside, outside
 
 
@@ -84,7 +84,8 @@ def _in_file(tree: SourceTree, rel: str, names: Collection[str], *, argument_cod
     module = tree.module(rel)
     if module is None:
         return []
-    walker = _Walker(rel, names, argument_code, [])
+    helper = not argument_code and _HELPER.search(tree.read(rel) or "") is not None
+    walker = _Walker(rel, names, argument_code, helper, [])
     walker.definitions(module.body, None, Scope(argument_code=argument_code))
     return walker.found
 
@@ -94,6 +95,7 @@ class _Walker:
     rel: str
     names: Collection[str]
     argument_code: bool
+    helper: bool
     found: list[Function]
 
     def definitions(self, body: Sequence[ast.stmt], own_class: str | None, scope: Scope) -> None:
@@ -140,7 +142,7 @@ class _Walker:
                 yield from self._mentions(stmt, guards, scope)
 
     def _mentions(self, node: ast.AST, guards: tuple[str, ...], scope: Scope) -> Iterator[Mention]:
-        if not self.argument_code:
+        if not self.argument_code and not self.helper:
             return
         given: set[str] = set()
         found: list[tuple[int, int, str]] = []
