@@ -2,7 +2,7 @@
 PYTHON ?= python3
 
 .DEFAULT_GOAL := help
-.PHONY: help demo demo-clean test lint units collection story venv
+.PHONY: help demo demo-clean test lint units collection oracle oracle-anew story venv
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -24,6 +24,13 @@ units: ## unit and property tests
 
 collection: ## sanity, syntax and documentation of the collection as released
 	@$(PYTHON) tests/run collection --core oldest
+
+oracle: ## what is recorded of SGLang's argument code: a sample executed anew, then the static tier against all of it
+	@$(PYTHON) tests/run oracle --core oldest
+	@$(PYTHON) tests/oracle/run.py --recorded
+
+oracle-anew: ## new command lines for 14 releases, executed by SGLang's own code and by the static tier (an hour)
+	@$(PYTHON) tests/oracle/run.py --seed $$(date +%s)
 
 story: ## molecule scenarios on hosts with systemd
 	@$(PYTHON) tests/run story --core oldest
