@@ -97,7 +97,7 @@ def _numbers(version: str) -> tuple[int, ...]:
 
 
 def unpack(version: str) -> Path:
-    """Return the folder with a pinned release's Python files and metadata."""
+    """Return the folder with a pinned release, unpacked: argument code also looks for data files next to it."""
     try:
         wheel = wheels.fetch(version)
     except wheels.NoWheel as exc:
@@ -108,7 +108,7 @@ def unpack(version: str) -> Path:
             made = folder.with_name(f".{folder.name}")
             shutil.rmtree(made, ignore_errors=True)
             with zipfile.ZipFile(wheel) as archive:
-                archive.extractall(made, [name for name in archive.namelist() if name.endswith((".py", "/METADATA"))])
+                archive.extractall(made)
             made.rename(folder)
     return folder
 

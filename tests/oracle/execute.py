@@ -88,14 +88,15 @@ def _refused(stage: str) -> dict[str, Any]:
 
 def _failed(stage: str, exc: Exception) -> dict[str, Any]:
     frames = traceback.extract_tb(exc.__traceback__)
-    inside = [frame for frame in frames if "/sglang/" in frame.filename]
+    root = str(Path(sys.modules["sglang"].__file__ or "").parent) + os.sep
+    inside = [frame for frame in frames if frame.filename.startswith(root)]
     argument_code = [frame for frame in inside if "server_args" in frame.filename or "arg_groups" in frame.filename]
     place = (argument_code or inside or frames)[-1]
     found = {
         **_refused(stage),
         "exception": type(exc).__name__,
         "message": str(exc)[:500],
-        "raised_at": f"{place.filename.split('/sglang/', 1)[-1]}:{place.lineno}",
+        "raised_at": f"{place.filename.removeprefix(root)}:{place.lineno}",
     }
     if isinstance(exc, _OURS) or any(text in str(exc) for text in _OURS_TEXT):
         found.update(outcome="not_executed", message=f"{type(exc).__name__}: {exc}"[:300], at=str(frames[-1])[-200:])

@@ -36,7 +36,7 @@ STORY_FIELDS = (
 )
 SHARES = {
     **{"single": 24, "rule_pair": 28, "mixture": 22, "story": 18, "bare": 6},
-    **{"illegal": 8, "prefix": 6, "variable": 4, "config_file": 5, "twin": 5},
+    **{"illegal": 8, "prefix": 6, "variable": 4, "config_file": 5, "twin": 12},
 }
 # Switches whose effect the story's engineers ask about: is it the flag, or would it be so anyway?
 TWINS = (

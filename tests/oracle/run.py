@@ -32,14 +32,15 @@ RELEASES = (
     *("0.5.16", "0.5.18", "0.5.19", "0.5.20", "0.5.22", "0.5.23"),
 )
 RECORDING_SEED = 20261202
-LISTS = (
-    *("parse_wrong", "outcome_wrong", "outcome_unknown", "twins_wrong", "key_wrong", "wrong", "false_change"),
-    *("key_undecided", "undecided"),
-)
+LISTS = ("parse_wrong", "outcome_wrong", "outcome_unknown", "twins_wrong", "key_wrong", "wrong", "false_change")
 
 
 def recording(version: str) -> Path:
     return RECORDED / f"{version}.json"
+
+
+def recorded_releases() -> list[str]:
+    return [version for version in RELEASES if recording(version).exists()]
 
 
 def read_recording(version: str) -> tuple[list[dict[str, Any]], dict[str, Any]]:
@@ -82,12 +83,24 @@ def judge(version: str, cases: list[dict[str, Any]], table: Mapping[str, Any], *
         for title in LISTS:
             for line in getattr(with_facts, title):
                 print(f"{'':12} {title}: {line}")
+        for line in _by_field(with_facts.undecided):
+            print(f"{'':12} undecided: {line}")
         for title in ("false_fatal", "wrong", "false_change"):
             for line in getattr(without, title):
                 print(f"{'':12} no facts, {title}: {line}")
         for line in (*flags.missing, *flags.surplus, *flags.wrong_choices):
             print(f"{'':12} flag table: {line}")
     return short
+
+
+def _by_field(lines: Iterable[str]) -> list[str]:
+    """Return one line per field that stayed open, the most frequent first, each with a case."""
+    found: dict[str, list[str]] = {}
+    for line in lines:
+        name, _colon, text = line.partition(": ")
+        found.setdefault(text.partition(" ")[0], []).append(name)
+    ordered = sorted(found.items(), key=lambda item: (-len(item[1]), item[0]))
+    return [f"{field} in {len(names)} cases, such as {names[0]}" for field, names in ordered]
 
 
 COLUMNS = (
@@ -136,7 +149,7 @@ def record(version: str, *, count: int) -> None:
 
 def main(argv: Iterable[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("releases", nargs="*", default=RELEASES, metavar="RELEASE")
+    parser.add_argument("releases", nargs="*", metavar="RELEASE", help="default: one of each shape")
     parser.add_argument("--count", type=int, default=60, help="cases per release")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--recorded", action="store_true")
@@ -147,7 +160,7 @@ def main(argv: Iterable[str] | None = None) -> int:
     try:
         if not options.record:
             print(_row("release", (name for name, _width in COLUMNS)))
-        for version in options.releases:
+        for version in options.releases or (recorded_releases() if options.recorded else RELEASES):
             if options.record:
                 record(version, count=options.count)
                 continue

@@ -181,7 +181,8 @@ def _fields(total: Score, case: Mapping[str, Any], result: Any) -> None:
     wanted = {name: pair for name, pair in case["changed"].items() if not name.startswith("_") and not _noise(name)}
     for name, (_before, after) in wanted.items():
         got = result.changed[name]["to"] if name in result.changed else result.effective.get(name, MISSING)
-        line = f"{case['id']}: {name} wanted {str(after)[:60]} got {str(got)[:60]}"
+        told = "nothing" if got is MISSING else str(got)[:60]
+        line = f"{case['id']}: {name} wanted {str(after)[:60]} got {told}"
         key = name in KEY
         if name in open_fields:
             total.undecided.append(line)
