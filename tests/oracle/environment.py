@@ -102,7 +102,7 @@ def unpack(version: str) -> Path:
         wheel = wheels.fetch(version)
     except wheels.NoWheel as exc:
         raise InferopsError(str(exc), where=f"sglang {version}", do=ONLINE) from exc
-    folder = cache("oracle", "sglang", f"{version}-{digest([wheels.PINS[version][1]])}")
+    folder = cache("oracle", "sglang", f"{version}-{digest([wheels.PINS[version][1], 'whole'])}")
     with locked(f"oracle-sglang-{version}"):
         if not folder.exists():
             made = folder.with_name(f".{folder.name}")
