@@ -41,7 +41,12 @@ def _execute(place: Place, words: Sequence[str]) -> Any:
     with tempfile.TemporaryDirectory() as folder:
         out = Path(folder) / "out.json"
         # Nothing of the caller's Python reaches the release: only the overlay goes before its packages.
-        env = {"PYTHONPATH": str(place.overlay or ""), "PYTHONDONTWRITEBYTECODE": "", "OMP_NUM_THREADS": "1"}
+        env = {
+            "PYTHONPATH": str(place.overlay or ""),
+            "PYTHONDONTWRITEBYTECODE": "",
+            "OMP_NUM_THREADS": "1",
+            "PYTHONHASHSEED": "0",
+        }
         command = [place.python, HERE / "execute.py", "--source", place.source, "--models", MODELS, "--out", out, *words]
         run(command, env={**_without_sglang(), **env}, timeout_s=LIMIT_S, do="run the command by hand to see all of it")
         return json.loads(out.read_text(encoding="utf-8"))

@@ -133,10 +133,11 @@ def _line(version: str, flags: bars.TableScore, one: scoring.Score, blind: scori
 
 
 def kept_of(table: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what is recorded of a parser."""
+    """Return what is recorded of a parser; choices in order, since a release may take them from a set."""
+    actions = [(one["flags"], one["choices"]) for one in table["actions"]]
     return {
         "version": table["version"],
-        "actions": [{"flags": one["flags"], "choices": one["choices"]} for one in table["actions"]],
+        "actions": [{"flags": flags, "choices": choices and sorted(choices)} for flags, choices in actions],
     }
 
 
