@@ -80,6 +80,7 @@ class Evaluator:
         self._run = run
         # Expressions looked at since the work began that may take limits.STEPS of them; see `afresh`.
         self.steps = 0
+        self.depth = 0
 
     def afresh(self) -> None:
         """Begin a piece of work with a budget of its own, so that a source made to run for ever ends in UNKNOWN."""
@@ -90,7 +91,13 @@ class Evaluator:
         local = {} if local is None else local
         method = getattr(self, f"_{type(node).__name__.lower()}", None)
         self.steps += 1
-        return UNKNOWN if method is None or self.steps > limits.STEPS else method(node, rel, local)
+        if method is None or self.steps > limits.STEPS or self.depth > limits.DEPTH:
+            return UNKNOWN
+        self.depth += 1
+        try:
+            return method(node, rel, local)
+        finally:
+            self.depth -= 1
 
     def static(self, node: ast.expr, rel: str, local: dict[str, Any] | None = None) -> Any:
         """Return the value as `value` does, and UNKNOWN also where evaluating it would raise."""

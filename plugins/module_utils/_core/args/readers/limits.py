@@ -10,6 +10,8 @@ from typing import Any
 from ..flags import UNKNOWN
 
 STEPS = 300_000
+# Expressions inside each other, through calls and names: well before the interpreter's own limit, which is no place to turn back.
+DEPTH = 100
 # Characters of a text, items of a container.
 ITEMS = 1_000_000
 BITS = 4096
