@@ -144,8 +144,8 @@ findings:
   elements: dict
 rewritten:
   description:
-    - The command line for the new release in RV(rewritten.argv), each change with its reason in RV(rewritten.steps), what has no
-      equal in RV(rewritten.left_to_you), and what the new release does with it in RV(rewritten.outcome).
+    - The command line for the new release in C(argv), each change with its reason in C(steps), what has no
+      equal in C(left_to_you), and what the new release does with it in C(outcome).
   returned: when a command line is given
   type: dict
 effective:

@@ -150,11 +150,12 @@ def _set_by_name(call: ast.Call, names: Collection[str], scope: Scope) -> Iterat
 
 def _through_setter(call: ast.Call, setter: ast.FunctionDef) -> Iterator[Write]:
     given: Mapping[str, ast.expr] = dict(zip([one.arg for one in setter.args.args], call.args, strict=False))
-    inner = next(one for one in ast.walk(setter) if isinstance(one, ast.Call) and _called(one) == "setattr")
-    words = [_phase(given[one.id]) for one in ast.walk(inner.args[0]) if isinstance(one, ast.Name) and one.id in given]
-    key = given.get(ast.unparse(inner.args[1]))
+    inner = [one for one in ast.walk(setter) if isinstance(one, ast.Call) and _called(one) == "setattr"]
+    target, name, new = inner[0].args[:3]
+    words = [_phase(given[one.id]) for one in ast.walk(target) if isinstance(one, ast.Name) and one.id in given]
+    key = given.get(ast.unparse(name))
     text = key.value if isinstance(key, ast.Constant) else "*"
-    value = given.get(ast.unparse(inner.args[2]))
+    value = given.get(ast.unparse(new))
     yield Write(".".join([NESTED, *words, str(text)]), ast.unparse(value) if value is not None else "?", call.lineno, "setattr")
 
 

@@ -38,7 +38,8 @@ class Progress:
 
     def aside(self, text: str) -> None:
         """Say something where the disk does not matter: the journal of the runner."""
-        print(scrub(text, self.secrets), file=sys.stderr, flush=True)
+        sys.stderr.write(f"{scrub(text, self.secrets)}\n")
+        sys.stderr.flush()
 
     def hide(self, secrets: Iterable[str]) -> None:
         self.secrets = tuple({*self.secrets, *secrets})

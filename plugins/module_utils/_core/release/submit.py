@@ -34,8 +34,13 @@ def submit(
 
     Returns the module's result.
     """
-    wanted: dict[str, Any] = {"replace": replace, "window_s": window_s, "on_inconclusive": on_inconclusive, "owner": owner}
-    wanted["tools"] = tools
+    wanted: dict[str, Any] = {
+        "replace": replace,
+        "window_s": window_s,
+        "on_inconclusive": on_inconclusive,
+        "owner": owner,
+        "tools": tools,
+    }
     if check_mode and not host.names(store.folder):
         return _submit(host, store, spec, check_mode=True, **wanted)
     try:

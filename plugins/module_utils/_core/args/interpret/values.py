@@ -360,7 +360,7 @@ def _merged(options: list[Any], needs: frozenset[str]) -> Any:
     """Return objects of one kind as one object, joined cell by cell; None where they are not of one kind."""
     first = options[0] if options else None
     if isinstance(first, Instance) and first.cls is not None and "_value_" not in first.cells:
-        if isinstance(first, (Record, Config)) or not all(type(one) is Instance and one.cls is first.cls for one in options):
+        if isinstance(first, (Record, Config)) or not all(one.__class__ is Instance and one.cls is first.cls for one in options):
             return None
         return Instance(first.cls, _joined_cells(options, needs))
     if isinstance(first, Dict) and all(isinstance(one, Dict) for one in options):

@@ -248,7 +248,7 @@ def main() -> None:
     run = Run(request)
     answer = run.answer()
     if answer["outcome"] in ("fatal", "unavailable"):
-        print(answer["message"], file=sys.stderr)
+        sys.stderr.write(f"{answer['message']}\n")
     with os.fdopen(out, "w", encoding="utf-8") as file:
         json.dump({**answer, "version": run.version, "python": sys.version.split()[0]}, file)
     sys.stderr.flush()

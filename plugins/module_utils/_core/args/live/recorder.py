@@ -155,7 +155,7 @@ class Recorder:
         return self._leaving
 
     def _left(self, frame: FrameType, arg: Any) -> None:
-        if type(arg) is dict and arg:
+        if arg.__class__ is dict and arg:
             for name in self.fields.intersection(arg):
                 # Handed on unchanged it is still the one who made it that decided.
                 if name not in self._returned or self._returned[name][0] is not arg:
