@@ -5,9 +5,9 @@ from __future__ import annotations
 
 import signal
 
-signal.signal(signal.SIGINT, signal.SIG_DFL)
+if __name__ == "__main__":
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+    from .cli import main
 
-from .cli import main  # noqa: E402
-
-signal.signal(signal.SIGINT, signal.default_int_handler)
-raise SystemExit(main())
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    raise SystemExit(main())

@@ -88,10 +88,10 @@ class Interpreter:
         with (folder / "answer").open("w+b") as answer, (folder / "said").open("w+b") as said:
             process = self._start(folder, account, answer.fileno(), said.fileno())
             try:
-                assert process.stdin is not None
-                with contextlib.suppress(BrokenPipeError):
-                    process.stdin.write(request.encode() + b"\n")
-                    process.stdin.flush()
+                if process.stdin is not None:
+                    with contextlib.suppress(BrokenPipeError):
+                        process.stdin.write(request.encode() + b"\n")
+                        process.stdin.flush()
                 ended = self._wait(process, start)
             finally:
                 _end(process)

@@ -72,7 +72,8 @@ class Run:
 
     def _resolved(self) -> Any:
         cls = getattr(self.module, RECORD)
-        assert self.recorder is not None
+        if self.recorder is None:
+            raise RuntimeError("asked before the recorder was made")
         self.stage = "parse"
         self._watch_parser()
         self.recorder.watch(cls)
@@ -119,7 +120,8 @@ class Run:
 
     def _tables(self, record: Any) -> dict[str, Any]:
         recorder = self.recorder
-        assert recorder is not None
+        if recorder is None:
+            raise RuntimeError("asked before the recorder was made")
         after = {name: value for name, value in _results(self.module, record).items() if name in recorder.fields}
         effective: dict[str, Any] = {}
         asked: dict[str, Any] = {}

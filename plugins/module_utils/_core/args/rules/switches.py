@@ -104,20 +104,21 @@ def overruled_graphs(ctx: Context) -> Iterator[Finding]:
     asked = asked_off(ctx)
     if not asked or backend is UNKNOWN or backend == "disabled":
         return
-    stronger = next((ctx.spelled(name) for name in ("cuda_graph_config", "cuda_graph_backend_decode") if _names(ctx, name)), None)
-    if stronger is None:
+    stronger = [ctx.spelled(name) for name in ("cuda_graph_config", "cuda_graph_backend_decode") if _names(ctx, name)]
+    if not stronger:
         return
-    spelled = next(iter(asked.values()))
+    pairs = list(asked.items())
+    switch, spelled = pairs[0]
     first = spelled.partition(" ")[0]
     yield Finding(
         "SGA306",
         "info",
-        f"{spelled} has no effect on decode: {stronger} wins, and decode graphs run ({shown(backend)})",
+        f"{spelled} has no effect on decode: {stronger[0]} wins, and decode graphs run ({shown(backend)})",
         flag=first,
         where=ctx.place(first),
         why="SGLang takes the JSON setting first, then the flag of the phase, then the off-switches",
         do=f"remove {spelled}; prefill graphs follow it still, see the resolved settings",
-        source=ctx.table.field_source.get(next(iter(asked))),
+        source=ctx.table.field_source.get(switch),
         position=ctx.position(first),
     )
 
