@@ -12,6 +12,7 @@ from typing import Any
 
 from .facts import Facts
 from .interpret.builtin import PURE_EXTERNAL, pure_external
+from .interpret.limits import searchable
 from .interpret.methods import from_native
 from .interpret.values import (
     MISSING,
@@ -361,6 +362,8 @@ def _match(outside: Outside, interpreter: Any, args: list[Any], kwargs: dict[str
     import re
 
     if len(args) >= 2 and isinstance(args[0], str) and isinstance(args[1], str):
+        if not searchable(args[0], args[1]):
+            return Unknown(("search",))
         try:
             found = re.match(args[0], args[1])
         except re.error:

@@ -11,8 +11,9 @@ import re
 from collections.abc import Callable
 from typing import Any
 
+from .limits import MAX_SIZE, heavy, searchable
 from .methods import from_native, method_of, to_native
-from .operators import MAX_SIZE, ORDER, equal, lift, plain_enum, truth
+from .operators import ORDER, arithmetic, equal, formatted, lift, plain_enum, truth
 from .values import (
     MISSING,
     NO_NEEDS,
@@ -178,6 +179,8 @@ def _pick(interpreter: Any, better: Any, x: Any, y: Any) -> Any:
     a, b = plain_enum(x), plain_enum(y)
     if isinstance(a, Obj) or isinstance(b, Obj):
         return Unknown(("order",))
+    if heavy(a) or heavy(b):
+        return Unknown(("large value",))
     try:
         return y if ORDER[better](b, a) else x
     except TypeError as exc:
@@ -281,6 +284,7 @@ def _collect(kind: type) -> Callable[..., Any]:
         items = interpreter.iterate(args[0])
         if items is None:
             return Unknown(deep_needs(args[0]) or {kind.__name__})
+        interpreter.spend(len(items))
         if kind is tuple:
             return tuple(items)
         return interpreter.make_set(items) if kind in (set, frozenset) else List(items)
@@ -331,8 +335,6 @@ def _sum(interpreter: Any, value: Any, start: Any = 0) -> Any:
     items = interpreter.iterate(value)
     if items is None:
         return Unknown(deep_needs(value) or {"sum"})
-    from .operators import arithmetic
-
     total = start
     for one in items:
         total = arithmetic(ast.Add(), total, one)
@@ -420,6 +422,9 @@ _FUNCTIONS: dict[str, Callable[..., Any]] = {
     ),
     "id": lambda i, value: Unknown(("id",)),
     "print": lambda i, *a, **k: None,
+    "pow": lambda i, base, exponent, modulus=None: (
+        arithmetic(ast.Pow(), base, exponent) if modulus is None else Unknown(("pow",))
+    ),
     "repr": lambda i, value: lift(lambda one: i.show(one, quoted=True), value),
     "vars": lambda i, value: Dict(dict(value.cells)) if isinstance(value, Instance) else Unknown(("vars",)),
     "property": lambda i, *a: Unknown(("property",)),
@@ -435,11 +440,20 @@ _PURE: dict[str, Callable[..., Any]] = {
     "divmod": divmod,
     "ord": ord,
     "chr": chr,
-    "pow": pow,
     "bin": bin,
     "hex": hex,
-    "format": format,
+    "format": lambda value, spec="": formatted(value, spec),
 }
+
+
+def _searched(search: Callable[..., Any], pattern: Any, *args: Any, **how: Any) -> Any:
+    text = args[-1]
+    if isinstance(pattern, str) and isinstance(text, str) and not searchable(pattern, text):
+        return Unknown(("search",))
+    try:
+        return search(pattern, *args, **how)
+    except re.error:
+        return Unknown(("pattern",))
 
 
 def _native(name: str, run: Callable[..., Any]) -> Native:
@@ -478,9 +492,9 @@ PURE_EXTERNAL: dict[str, Callable[..., Any]] = {
     "json.dumps": json.dumps,
     "orjson.loads": json.loads,
     "re.escape": re.escape,
-    "re.sub": re.sub,
-    "re.split": re.split,
-    "re.findall": re.findall,
+    "re.sub": lambda pattern, new, text, **how: _searched(re.sub, pattern, new, text, **how),
+    "re.split": lambda pattern, text, **how: _searched(re.split, pattern, text, **how),
+    "re.findall": lambda pattern, text, **how: _searched(re.findall, pattern, text, **how),
 }
 
 

@@ -34,6 +34,18 @@ MAX_SELF = 3
 _RECORDS = ("dataclass", "Struct")
 
 
+def _yields(body: list[ast.stmt]) -> bool:
+    """Whether statements yield for the function they stand in, not for one defined within."""
+    waiting: list[ast.AST] = list(body)
+    while waiting:
+        one = waiting.pop()
+        if isinstance(one, (ast.Yield, ast.YieldFrom)):
+            return True
+        if not isinstance(one, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef)):
+            waiting += ast.iter_child_nodes(one)
+    return False
+
+
 class Calls(Statements):
     """``call`` for everything that can be called."""
 
@@ -75,7 +87,7 @@ class Calls(Statements):
         if isinstance(function, Bound):
             return self.call(function.function, [function.this, *args], kwargs)
         if isinstance(function, Native):
-            return function.run(self, args, kwargs)
+            return self._call_native(function, args, kwargs)
         if isinstance(function, Function):
             return self.call_function(function, args, kwargs)
         if isinstance(function, Class):
@@ -92,6 +104,16 @@ class Calls(Statements):
             raise Raised("TypeError", "'NoneType' object is not callable", self.here())
         return self.call_plain(function, args, kwargs)
 
+    def _call_native(self, function: Native, args: list[Any], kwargs: dict[str, Any]) -> Any:
+        """Run a callable of ours; one that does not take these arguments leaves its result open."""
+        try:
+            return function.run(self, args, kwargs)
+        except TypeError as exc:
+            step = exc.__traceback__.tb_next if exc.__traceback__ else None
+            if step is not None and step.tb_next is not None:
+                raise  # not its parameters: an error on the way
+            return Unknown((f"{function.name}()",))
+
     def _call_unknown(self, function: Unknown, args: list[Any], kwargs: dict[str, Any]) -> Any:
         options = [one for one in function.options or () if one is not MISSING]
         if options and len(options) <= 4:
@@ -106,6 +128,7 @@ class Calls(Statements):
             return known
         if len(self.frames) > MAX_DEPTH or sum(1 for one in self.frames if one.function is function) > MAX_SELF:
             return Unknown((f"recursion in {function.name}",))
+        self.tick()
         frame = Frame(function.module, function.closure, function)
         frame.cls = function.cls
         self._bind_parameters(function, frame, args, kwargs)
@@ -150,9 +173,7 @@ class Calls(Statements):
         node = function.node
         if node not in self.generators:
             may = "yield" in (self.loader.tree.read(function.module.rel) or "")
-            self.generators[node] = isinstance(node, ast.AsyncFunctionDef) or (
-                may and any(isinstance(one, (ast.Yield, ast.YieldFrom)) for one in ast.walk(node))
-            )
+            self.generators[node] = isinstance(node, ast.AsyncFunctionDef) or (may and _yields(node.body))
         return self.generators[node]
 
     def _bind_parameters(self, function: Function, frame: Frame, args: list[Any], kwargs: dict[str, Any]) -> None:

@@ -9,7 +9,8 @@ from typing import Any
 
 from .attributes import Attributes
 from .frames import Frame, text_of
-from .operators import MAX_SIZE, equal, plain_enum, truth
+from .limits import MAX_SIZE, heavy
+from .operators import equal, plain_enum, truth
 from .values import MISSING, SMEARED, Dict, External, List, Set, Stash, Unknown, needs_of
 
 
@@ -110,6 +111,9 @@ class Comprehensions(Attributes):
         distinct: list[Any] = []
         seen: set[Any] = set()
         for item in items:
+            if isinstance(item, tuple) and heavy(item):
+                distinct.append(Unknown(("large value",)))
+                continue
             try:
                 if item in seen and not isinstance(item, Unknown):
                     continue
@@ -125,6 +129,8 @@ class Comprehensions(Attributes):
         value = plain_enum(value)
         if isinstance(value, External):
             return ("external", value.name)
+        if isinstance(value, tuple) and heavy(value):
+            return Unknown(("large value",))
         try:
             hash(value)
         except TypeError:
@@ -138,6 +144,8 @@ class Comprehensions(Attributes):
         value = plain_enum(value)
         if isinstance(value, str):
             return repr(value) if quoted else value
+        if heavy(value):
+            return "…"
         if isinstance(value, Unknown):
             return "…"
         if isinstance(value, List):

@@ -32,7 +32,7 @@ class Control(Expressions):
                 needs_of(value, value.items if isinstance(value, List) else None),
                 [f"items of {text_of(node.iter)}"] * len(arms),
             )
-        if items is None:
+        if items is None or len(items) > MAX_LOOP:
             return self._unknown_loop(node, needs_of(value) or frozenset({f"items of {text_of(node.iter)}"}), frame)
         return self._for_items(node, items, frame, self._taint(frame))
 
@@ -49,7 +49,7 @@ class Control(Expressions):
             self.assign(node.target, item, frame, taint)
             return NORMAL
 
-        return self._loop(node, ((lambda item=item: step(item)) for item in items[:MAX_LOOP]), frame)
+        return self._loop(node, ((lambda item=item: step(item)) for item in items), frame)
 
     def _loop(self, node: Any, steps: Any, frame: Frame) -> bool:
         breaks: list[Exit] = []

@@ -11,7 +11,7 @@ from typing import Any
 from .comprehensions import Comprehensions
 from .frames import Frame, text_of
 from .machine import NORMAL
-from .operators import arithmetic, compare, lift, negate, plain_enum, truth
+from .operators import arithmetic, compare, formatted, lift, negate, plain_enum, truth
 from .values import (
     MISSING,
     NO_NEEDS,
@@ -71,7 +71,12 @@ class Expressions(Comprehensions):
         return lift(apply, value)
 
     def _eval_BinOp(self, node: ast.BinOp, frame: Frame) -> Any:
-        return arithmetic(node.op, self.eval(node.left, frame), self.eval(node.right, frame))
+        value = arithmetic(node.op, self.eval(node.left, frame), self.eval(node.right, frame))
+        if isinstance(value, (tuple, str)):
+            self.spend(len(value))
+        elif isinstance(value, List) and isinstance(value.items, tuple):
+            self.spend(len(value.items))
+        return value
 
     def _eval_BoolOp(self, node: ast.BoolOp, frame: Frame) -> Any:
         return self._bool_chain(isinstance(node.op, ast.And), node.values, frame)
@@ -168,7 +173,8 @@ class Expressions(Comprehensions):
             return self.show(value, quoted=True)
         if isinstance(value, (int, float)) and isinstance(spec, str):
             try:
-                return format(value, spec)
+                text = formatted(value, spec)
+                return text if isinstance(text, str) else str(value)
             except (ValueError, TypeError):
                 return str(value)
         return self.show(value)

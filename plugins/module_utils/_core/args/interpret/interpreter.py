@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 from . import builtin
 from .calls import Calls
+from .frames import text_of
+from .limits import MAX_COPIED
 from .methods import declare_all, method_of
 from .modules import Loader
 from .operators import lift, plain_enum
@@ -52,6 +54,10 @@ _ENUMS = frozenset(
 VIEW_MODULES = ("sglang.srt.arg_groups.overrides", "sglang.srt.arg_groups.model_override_base")
 
 
+# Bases from outside the source that bring a class no attributes it is asked for.
+_CLOSED = _ENUMS | {"ABC", "Generic", "Protocol", "NamedTuple", "TypedDict", "Struct", "PretrainedConfig", "object"}
+
+
 class Interpreter(Calls):
     """One run over one release for one command line."""
 
@@ -85,6 +91,7 @@ class Interpreter(Calls):
         self.clock = clock
         self.deadline = clock() + budget_s
         self.steps = 0
+        self.copied = 0
 
     def tick(self) -> None:
         self.steps += 1
@@ -93,6 +100,12 @@ class Interpreter(Calls):
 
     def step(self) -> int:
         return self.steps
+
+    def spend(self, items: int) -> None:
+        """Account for items copied: what time alone would bound only after memory is full."""
+        self.copied += items
+        if self.copied > MAX_COPIED:
+            raise OutOfBudget("what the source builds is too large to follow")
 
     def builtin(self, name: str) -> Any:
         return builtin.lookup(name)
@@ -246,7 +259,20 @@ class Interpreter(Calls):
             return self.enum_class_attribute(instance.cls, name)
         if "_value_" in instance.cells and instance.cls is not None:
             return method_of(plain_enum(instance), name) if not isinstance(plain_enum(instance), Instance) else MISSING
+        if instance.cls is not None and self._inherits_openly(instance.cls):
+            return Unknown((f"{instance.cls.name}.{name}",))
         return MISSING
+
+    @staticmethod
+    def _inherits_openly(heir: Class) -> bool:
+        """Whether a class has a base whose attributes are not in the source."""
+        for one in heir.mro():
+            for base, node in zip(one.bases, one.node.bases, strict=True):
+                name = text_of(node).partition("[")[0].rpartition(".")[2]
+                outside = isinstance(base, (External, Unknown, type)) and base is not object
+                if outside and name not in _CLOSED and not name.endswith(("Error", "Exception")):
+                    return True
+        return False
 
     def enum_class_attribute(self, cls: Class, name: str) -> Any:
         if name == "__members__" and cls.base_names() & _ENUMS:

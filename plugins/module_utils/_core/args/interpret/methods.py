@@ -7,63 +7,27 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-from .operators import contains, equal, lift, plain_enum
+from .limits import MAX_SIZE, WIDE, heavy
+from .operators import contains, equal, lift, negate, plain_enum
 from .values import MISSING, NO_NEEDS, SMEARED, Dict, List, Native, Raised, Set, Stash, Unknown, join, needs_of, present
 
-_TEXT = frozenset(
-    [
-        "lower",
-        "upper",
-        "strip",
-        "lstrip",
-        "rstrip",
-        "startswith",
-        "endswith",
-        "split",
-        "rsplit",
-        "replace",
-        "join",
-        "format",
-        "title",
-        "capitalize",
-        "casefold",
-        "find",
-        "rfind",
-        "index",
-        "count",
-        "partition",
-        "rpartition",
-        "isdigit",
-        "isnumeric",
-        "isalpha",
-        "isalnum",
-        "isspace",
-        "isidentifier",
-        "splitlines",
-        "removeprefix",
-        "removesuffix",
-        "zfill",
-        "encode",
-        "swapcase",
-        "ljust",
-        "rjust",
-        "center",
-    ]
-)
-_NUMBER = frozenset(["bit_length", "is_integer", "as_integer_ratio", "hex", "conjugate", "real", "imag"])
+# Text longer than this is no setting.
+MAX_TEXT = 2_000_000
 
 
 def method_of(value: Any, name: str) -> Any:
     """Return a bound method as something to call, MISSING where the value certainly has none."""
     value = plain_enum(value)
     if isinstance(value, str):
-        return Native(f"str.{name}", lambda i, a, k: _text(i, value, name, a)) if name in _TEXT else MISSING
+        has = hasattr(str, name) and not name.startswith("__")
+        return Native(f"str.{name}", lambda i, a, k: _text(i, value, name, a, k)) if has else MISSING
     if isinstance(value, bytes):
         return Native(f"bytes.{name}", lambda i, a, k: Unknown(("bytes",)))
     if isinstance(value, (bool, int, float)):
         if name in ("real", "imag"):
             return getattr(value, name)
-        return Native(f"number.{name}", lambda i, a, k: getattr(value, name)()) if name in _NUMBER else MISSING
+        has = hasattr(value, name) and not name.startswith("__")
+        return Native(f"number.{name}", lambda i, a, k: _number(value, name, [*a, *k.values()])) if has else MISSING
     if value is None:
         return MISSING
     if isinstance(value, tuple):
@@ -78,18 +42,38 @@ def method_of(value: Any, name: str) -> Any:
         table = _DICTS
     else:
         return Unknown((f"{type(value).__name__}.{name}",))
-    if name not in table:
-        return MISSING
-    return Native(name, lambda i, a, k: table[name](i, value, *a, **k))
+    if name in table:
+        return Native(name, lambda i, a, k: table[name](i, value, *a, **k))
+    kind = next((kind for holder, kind in _KINDS if isinstance(value, holder)), tuple)
+    has = hasattr(kind, name) and not name.startswith("__")
+    return Native(name, lambda i, a, k: _opened(i, value)) if has else MISSING
 
 
-def _text(interpreter: Any, text: str, name: str, args: list[Any]) -> Any:
+def _number(value: Any, name: str, args: list[Any]) -> Any:
+    return Unknown(needs_of(*args) or {name}) if args else from_native(getattr(value, name)())
+
+
+def _opened(interpreter: Any, value: Any) -> Any:
+    """A method that is not followed: what it gives is unknown, and so is what it leaves behind."""
+    if isinstance(value, List):
+        interpreter.write(value, "items", Unknown(("items",)))
+    elif isinstance(value, Dict):
+        interpreter.write(value, SMEARED, Unknown(("items",)))
+        for key in [key for key in value.cells if key is not SMEARED]:
+            interpreter.write(value, key, Unknown(("items",)))
+    return Unknown(("items",))
+
+
+def _text(interpreter: Any, text: str, name: str, args: list[Any], kwargs: dict[str, Any]) -> Any:
+    names = list(kwargs)
+
     def apply(*plain: Any) -> Any:
-        native = [_to_native(one) for one in plain]
-        if any(one is MISSING for one in native):
+        native = [to_native(one) for one in plain]
+        if any(one is MISSING for one in native) or _grows(text, name, native):
             return Unknown(("text",))
+        given = len(args)
         try:
-            return _from_native(getattr(text, name)(*native))
+            return _from_native(getattr(text, name)(*native[:given], **dict(zip(names, native[given:], strict=True))))
         except (TypeError, ValueError, IndexError, KeyError) as exc:
             raise Raised(type(exc).__name__, str(exc), interpreter.here()) from None
 
@@ -99,7 +83,22 @@ def _text(interpreter: Any, text: str, name: str, args: list[Any]) -> Any:
         return Unknown(
             NO_NEEDS.union(*(needs_of(*one.items) for one in args if isinstance(one, List) and isinstance(one.items, tuple)))
         )
-    return lift(apply, *args)
+    return lift(apply, *args, *kwargs.values())
+
+
+def _grows(text: str, name: str, args: list[Any]) -> bool:
+    """Whether a method of a text might make one of a size no setting has."""
+    if name.startswith("format") and WIDE.search(text):
+        return True
+    inner = sum(len(one) for one in args if isinstance(one, (str, list, tuple, dict)))
+    pieces = sum(len(x) for one in args if isinstance(one, (list, tuple)) for x in one if isinstance(x, str))
+    width = max((abs(one) for one in args if isinstance(one, int)), default=0)
+    return max((len(text) + 1) * (inner + 1) + pieces, width) > MAX_TEXT
+
+
+def to_native(value: Any) -> Any:
+    """Return a value as Python's own, MISSING where some of it is not known or has no such form."""
+    return MISSING if heavy(value) else _to_native(value)
 
 
 def _to_native(value: Any) -> Any:
@@ -129,7 +128,7 @@ def _from_native(value: Any) -> Any:
     return value
 
 
-to_native, from_native = _to_native, _from_native
+from_native = _from_native
 
 
 def _items(value: Any) -> Any:
@@ -142,6 +141,7 @@ def _change(change: Callable[[Any, List, list[Any], list[Any]], list[Any] | None
     def run(interpreter: Any, value: List, *args: Any) -> Any:
         if isinstance(value.items, Unknown):
             return None
+        interpreter.spend(len(value.items))
         items = list(value.items)
         new = change(interpreter, value, items, list(args))
         interpreter.write(value, "items", Unknown(needs_of(*args) or {"list"}) if new is None else tuple(new))
@@ -153,7 +153,7 @@ def _change(change: Callable[[Any, List, list[Any], list[Any]], list[Any] | None
 def _extend(interpreter: Any, value: List, items: list[Any], args: list[Any]) -> list[Any] | None:
     for one in args:
         more = interpreter.iterate(one)
-        if more is None:
+        if more is None or len(items) + len(more) > MAX_SIZE:
             return None
         items += more
     return items
@@ -181,11 +181,9 @@ def _pop_list(interpreter: Any, value: List, index: Any = -1) -> Any:
     return out
 
 
-def _sort(interpreter: Any, value: List, items: list[Any], args: list[Any]) -> list[Any] | None:
-    try:
-        return sorted(items)
-    except TypeError:
-        return None
+def _sort(interpreter: Any, value: List, **order: Any) -> Any:
+    made = interpreter.call(interpreter.builtin("sorted"), [value], order)
+    interpreter.write(value, "items", made.items if isinstance(made, List) else made)
 
 
 def _index(interpreter: Any, value: Any, item: Any, *rest: Any) -> Any:
@@ -335,6 +333,7 @@ def declare_all(interpreter: Any, value: Stash, pairs: Any) -> None:
                 interpreter.decide(value.record, name, one, site)
 
 
+_KINDS: tuple[tuple[type, type], ...] = ((Set, set), (List, list), (Dict, dict))
 _STASH: dict[str, Callable[..., Any]] = {
     "append": lambda i, v, pair: declare_all(i, v, List([pair])),
     "extend": declare_all,
@@ -346,7 +345,7 @@ _LISTS: dict[str, Callable[..., Any]] = {
     "remove": _change(_without),
     "clear": _change(lambda i, v, items, a: []),
     "reverse": _change(lambda i, v, items, a: items[::-1]),
-    "sort": _change(_sort),
+    "sort": _sort,
     "pop": _pop_list,
     "index": _index,
     "count": _count,
@@ -364,7 +363,7 @@ _SETS: dict[str, Callable[..., Any]] = {
     "symmetric_difference": _set_operation(lambda left, right: left != right, both=True),
     "issubset": _subset,
     "issuperset": lambda i, v, other: _subset(i, i.make_set(i.iterate(other) or ()), v),
-    "isdisjoint": lambda i, v, other: not _set_operation(lambda x, y: x and y, both=False)(i, v, other).items,
+    "isdisjoint": lambda i, v, other: negate(_set_operation(lambda x, y: x and y, both=False)(i, v, other)),
     "copy": _copy,
 }
 _DICTS: dict[str, Callable[..., Any]] = {

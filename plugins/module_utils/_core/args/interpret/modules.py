@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 _CONTINUES = re.compile(r"[)\]}#]|(?:else|elif|except|finally)\b")
 _HEAD = re.compile(r"(?:async\s+)?(?:def|class)\s+(\w+)|(\w+)\s*(?::[^=]+)?=(?!=)")
 _IMPORT = re.compile(r"from\s+[\w.]+\s+import\s+(.*)", re.DOTALL)
+# What may hold a quote that opens nothing: a string of one line, a comment.
+_QUOTE = re.compile(r'"""|\'\'\'|"(?:\\.|[^"\\])*"|\'(?:\\.|[^\'\\])*\'|#')
 _COMMENT = re.compile(r"#[^\n]*")
 _MUTATORS = frozenset({"append", "extend", "insert", "update", "setdefault", "add", "remove", "discard", "pop"})
 _BLOCKS = (ast.If, ast.Try, ast.With, ast.For, ast.While)
@@ -60,22 +62,19 @@ def split(text: str) -> Iterator[Chunk]:
 
 def _quote_after(line: str, quote: str) -> str:
     """Return the triple quote that is open after a line, "" for none."""
-    rest = line
+    at = 0
     while True:
         if quote:
-            at = rest.find(quote)
-            if at < 0:
+            end = line.find(quote, at)
+            if end < 0:
                 return quote
-            rest, quote = rest[at + 3 :], ""
-        else:
-            spots = [(rest.find(mark), mark) for mark in ('"""', "'''")]
-            spots = [spot for spot in spots if spot[0] >= 0]
-            if not spots:
-                return ""
-            at, mark = min(spots)
-            if "#" in rest[:at] and rest[:at].count('"') % 2 == 0 and rest[:at].count("'") % 2 == 0:
-                return ""
-            rest, quote = rest[at + 3 :], mark
+            at, quote = end + 3, ""
+            continue
+        match = _QUOTE.search(line, at)
+        if match is None or match[0] == "#":
+            return ""
+        at = match.end()
+        quote = match[0] if match[0] in ('"""', "'''") else ""
 
 
 def _imported(text: str) -> set[str] | None:
@@ -190,7 +189,8 @@ class Loader:
             found: list[ast.stmt] = []
             try:
                 for chunk in self.chunks.get(module.name, {}).get(name, ()):
-                    found += chunk.parse()
+                    several = chunk.parse()
+                    found += several if len(several) == 1 else [one for one in several if name in names_bound(one)]
             except (SyntaxError, ValueError):
                 self._load_whole(module)
                 return module.bindings.get(name, [])

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from itertools import product
 from typing import Any
 
+from .limits import MAX_BITS, MAX_SIZE, WIDE, heavy
 from .values import (
     MISSING,
     SMEARED,
@@ -50,7 +51,6 @@ ORDER: dict[type[ast.cmpop], Callable[[Any, Any], Any]] = {
 SIGN = {ast.Lt: "<", ast.LtE: "<=", ast.Gt: ">", ast.GtE: ">="}
 _PLAIN_ENUMS = frozenset({"str", "int", "IntEnum", "StrEnum", "enum.IntEnum", "enum.StrEnum", "IntFlag"})
 MAX_COMBINATIONS = 32
-MAX_SIZE = 200_000
 
 
 def lift(apply: Callable[..., Any], *values: Any) -> Any:
@@ -150,9 +150,9 @@ def _equal(a: Any, b: Any) -> Any:
     if isinstance(a, (tuple, List)) and isinstance(b, (tuple, List)):
         if type(a) is not type(b):
             return False
-        return _equal_items(a, b)
+        return Unknown(("large value",)) if heavy(a) or heavy(b) else _equal_items(a, b)
     if isinstance(a, Dict) and isinstance(b, Dict):
-        return _equal_cells(a.cells, b.cells)
+        return Unknown(("large value",)) if heavy(a) or heavy(b) else _equal_cells(a.cells, b.cells)
     if isinstance(a, Instance) and isinstance(b, Instance):
         if a.cls is not b.cls or a.cls is None:
             return False
@@ -331,6 +331,8 @@ def _ordered(kind: type[ast.cmpop], a: Any, b: Any) -> Any:
             return Unknown((f"order of {getattr(value, 'name', type(value).__name__)}",))
     if isinstance(a, tuple) and isinstance(b, tuple) and any(isinstance(x, (Unknown, Obj)) for x in a + b):
         return Unknown(frozenset().union(*(x.needs for x in a + b if isinstance(x, Unknown))))
+    if heavy(a) or heavy(b):
+        return Unknown(("large value",))
     try:
         return ORDER[kind](a, b)
     except TypeError:
@@ -371,13 +373,11 @@ def _arithmetic(op: ast.operator, a: Any, b: Any) -> Any:
         return Unknown((f"{getattr(a, 'name', type(a).__name__)} {type(op).__name__} {getattr(b, 'name', type(b).__name__)}",))
     if isinstance(op, ast.Mod) and isinstance(a, str):
         try:
-            return a % b
+            return Unknown(("large value",)) if WIDE.search(a) else a % b
         except (TypeError, ValueError):
             return Unknown(("text",))
-    if isinstance(op, (ast.Pow, ast.LShift)) and isinstance(b, (int, float)) and abs(b) > 200:
-        return Unknown(("large number",))
-    if isinstance(op, ast.Mult) and isinstance(a, (str, tuple)) and isinstance(b, int) and b * len(a) > MAX_SIZE:
-        return Unknown(("long value",))
+    if _too_large(op, a, b):
+        return Unknown(("large value",))
     try:
         return BINARY[type(op)](a, b)
     except ZeroDivisionError as exc:
@@ -388,6 +388,28 @@ def _arithmetic(op: ast.operator, a: Any, b: Any) -> Any:
         return Unknown(("arithmetic",))
 
 
+def formatted(value: Any, spec: str) -> Any:
+    """``format(value, spec)``; unknown where that would be padded to a size no message has."""
+    return Unknown(("large value",)) if WIDE.search(spec) else format(value, spec)
+
+
+def _too_large(op: ast.operator, a: Any, b: Any) -> bool:
+    """Whether computing would cost more than any setting is worth: text and numbers grown by hostile or mistaken source."""
+    if isinstance(a, (str, tuple)) or isinstance(b, (str, tuple)):
+        size = len(a) if isinstance(a, (str, tuple)) else a
+        other = len(b) if isinstance(b, (str, tuple)) else b
+        if not isinstance(size, int) or not isinstance(other, int):
+            return False
+        return (size * other if isinstance(op, ast.Mult) else size + other) > MAX_SIZE
+    if not isinstance(a, int) or not isinstance(b, int):
+        return False
+    if isinstance(op, ast.Pow):
+        return a.bit_length() * abs(b) > MAX_BITS
+    if isinstance(op, ast.LShift):
+        return b > MAX_BITS
+    return isinstance(op, ast.Mult) and a.bit_length() + b.bit_length() > MAX_BITS
+
+
 def _lists(op: ast.operator, a: List, b: List) -> Any:
     left, right = a.items, b.items
     if isinstance(left, Unknown):
@@ -396,7 +418,7 @@ def _lists(op: ast.operator, a: List, b: List) -> Any:
         return Unknown(right.needs)
     kind = type(a)
     if isinstance(op, ast.Add):
-        return kind(left + right)
+        return kind(left + right) if len(left) + len(right) <= MAX_SIZE else Unknown(("large value",))
     inside = [contains(one, b) for one in left]
     for one in inside:
         if isinstance(one, Unknown):

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from .frames import Site
+from .limits import heavy
 from .operators import equal, plain_enum
 from .values import MISSING, SMEARED, Config, Dict, External, Instance, List, Record, Set, Unknown, present
 
@@ -124,27 +125,31 @@ OPEN = _Open()
 
 
 def as_json(value: Any) -> Any:
-    """Return a value as JSON would hold it, OPEN where some of it is not known."""
+    """Return a value as JSON would hold it, OPEN where some of it is not known or it has more parts than any setting."""
+    return OPEN if heavy(value) else _as_json(value)
+
+
+def _as_json(value: Any) -> Any:
     value = plain_enum(value)
     if value is None or isinstance(value, (bool, int, float, str)):
         return value
     if isinstance(value, Set):
-        items = as_json(value.items)
+        items = _as_json(value.items)
         return OPEN if items is OPEN else sorted(map(str, items))
     if isinstance(value, List):
-        return as_json(value.items)
+        return _as_json(value.items)
     if isinstance(value, (tuple, range)):
-        items = [as_json(one) for one in value]
+        items = [_as_json(one) for one in value]
         return OPEN if any(one is OPEN for one in items) else items
     if isinstance(value, Dict):
         if SMEARED in value.cells:
             return OPEN
-        pairs = {str(key): as_json(one) for key, one in value.cells.items()}
+        pairs = {str(key): _as_json(one) for key, one in value.cells.items()}
         return OPEN if any(one is OPEN for one in pairs.values()) else pairs
     if isinstance(value, Instance) and not isinstance(value, Config):
         if "_value_" in value.cells:
-            return as_json(value.cells["_value_"])
-        pairs = {key: as_json(one) for key, one in value.cells.items()}
+            return _as_json(value.cells["_value_"])
+        pairs = {key: _as_json(one) for key, one in value.cells.items()}
         return OPEN if any(one is OPEN for one in pairs.values()) else pairs
     # A type of torch prints as its name; of anything else outside the source the name is not the value.
     if isinstance(value, External) and value.name.startswith("torch."):
@@ -163,6 +168,8 @@ def deep_needs(value: Any) -> set[str]:
         return set(value.needs)
     if isinstance(value, External):
         return {value.name}
+    if heavy(value):
+        return {"large value"}
     out: set[str] = set()
     inner: Iterable[Any] = ()
     if isinstance(value, List):

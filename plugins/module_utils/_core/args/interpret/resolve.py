@@ -127,8 +127,8 @@ def _resolve(
         if exc.doubtful:
             return _open(report, f"could not follow the source at {exc.source}: {exc.kind} {exc.message}", "source")
         return Resolution("fatal", exc.message or exc.kind, exc.source or None, steps=interpreter.steps)
-    except OutOfBudget:
-        return _open(report, f"not decided within {budget_s:g} s", "time")
+    except OutOfBudget as exc:
+        return _open(report, str(exc) or f"not decided within {budget_s:.3g} s", "time")
     except InferopsError:
         raise  # the source cannot be read at all: a damaged wheel
     except RecursionError:

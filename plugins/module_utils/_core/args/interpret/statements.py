@@ -101,6 +101,7 @@ class Statements(Control):
         if isinstance(old, List) and isinstance(node.op, (ast.Add, ast.BitOr)):
             new = arithmetic(node.op, old, value if isinstance(value, List) else List(self.iterate(value) or ()))
             self.write(old, "items", new.items if isinstance(new, List) else new)
+            self.spend(len(new.items) if isinstance(new, List) and isinstance(new.items, tuple) else 0)
             return NORMAL
         if isinstance(old, Dict) and isinstance(value, Dict):
             self.update_dict(old, value)

@@ -277,7 +277,7 @@ class Raised(Exception):
 
 
 class OutOfBudget(Exception):
-    """Time is up."""
+    """Time is up, or memory."""
 
 
 def same(a: Any, b: Any, depth: int = 0) -> bool:

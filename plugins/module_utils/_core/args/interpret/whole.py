@@ -38,6 +38,7 @@ class Whole(Machine):
     import_guards: list[Frame]
     step: Callable[[], int]
     tick: Callable[[], None]
+    spend: Callable[[int], None]
     # Supplied by expressions, statements and calls.
     eval: Any
     assign: Any
