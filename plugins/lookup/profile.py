@@ -57,7 +57,9 @@ SUFFIXES = (".yml", ".yaml")
 def search_folders(own: list[str], variables: Mapping[str, object]) -> list[Path]:
     """Return the folders to search, nearest to the user first."""
     folders = [Path(folder) for folder in own]
-    folders += [Path(str(base)) / "profiles" for base in (variables.get("inventory_dir"), variables.get("playbook_dir")) if base]
+    # Without an inventory file ansible-core gives the text "None": only an absolute folder is one.
+    bases = [Path(str(variables.get(name) or "")) for name in ("inventory_dir", "playbook_dir")]
+    folders += [base / "profiles" for base in bases if base.is_absolute()]
     return [*folders, SHIPPED]
 
 

@@ -36,6 +36,16 @@ def test_arguments_by_name_are_rendered_and_checked(call, wheel, fixtures):
 
 
 @pytest.mark.wheel
+@pytest.mark.parametrize(("label", "name"), [({}, "args"), ({"args_label": "sglang_service_args"}, "sglang_service_args")])
+def test_a_finding_names_the_field_that_was_given(call, wheel, label, name):
+    given = {"model_path": "m", "pp_size": 8, "reasoning_parser": "nope"}
+    got = call(args=given, source_root=str(wheel("0.5.23")), facts={"gpu_count": 8}, **label)
+    assert got["failed"]
+    where = {finding["code"]: finding["where"] for finding in got["findings"]}
+    assert where == {"SGA103": f"{name}.reasoning_parser"}
+
+
+@pytest.mark.wheel
 def test_accepted_findings_do_not_fail(call, wheel, fixtures):
     got = call(
         argv=["--model-path", "m", "--pp-size", "8", "--disable-cuda-graph"],
