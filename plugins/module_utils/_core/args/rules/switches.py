@@ -1,8 +1,7 @@
 # GNU General Public License v3.0+ (see https://www.gnu.org/licenses/gpl-3.0.txt)
 """Flags that change nothing: what holds anyway, what the release forces in any case, what a stronger flag wins over.
 
-An off-switch is judged by taking it away: the rest of the command line is resolved again. That costs a resolution each, so only
-switches are tried, and at most TRIED of them.
+Off-switches are judged by taking them away, all at once, which costs one resolution of the rest of the command line.
 """
 
 from __future__ import annotations
@@ -15,8 +14,6 @@ from ..findings import Finding
 from ..flags import UNKNOWN
 from .graphs import asked_off
 
-TRIED = 2
-
 
 def off_switches(ctx: Context) -> Iterator[Finding]:
     """Tell of each off-switch whether it decides anything here, or the release does the same without it."""
@@ -24,12 +21,14 @@ def off_switches(ctx: Context) -> Iterator[Finding]:
         return
     graphs = asked_off(ctx)
     asked = [name for name in ctx.parsed.explicit if _is_off_switch(ctx, name) and name not in graphs]
-    for name in asked[:TRIED]:
-        without = ctx.resolve(ctx.without(name))
-        now, then = ctx.effective(name), effective(without, name, ctx.table)
-        if without.outcome != "ok" or UNKNOWN in (now, then) or now is not True:
-            continue
-        yield _forced(ctx, name, without) if then is True else _deciding(ctx, name)
+    asked = [name for name in asked if ctx.effective(name) is True]
+    without = ctx.resolve(ctx.without(*asked)) if asked else None
+    if without is None or without.outcome != "ok":
+        return
+    for name in asked:
+        then = effective(without, name, ctx.table)
+        if then is not UNKNOWN:
+            yield _forced(ctx, name, without) if then is True else _deciding(ctx, name)
 
 
 def _is_off_switch(ctx: Context, name: str) -> bool:
@@ -61,10 +60,10 @@ def _deciding(ctx: Context, name: str) -> Finding:
     return Finding(
         "SGA304",
         "info",
-        f"{spelled} is what turns {what} off: nothing else in SGLang {ctx.table.version} does for this command line",
+        f"{spelled} alone turns {what} off: SGLang {ctx.table.version} would leave it on for the rest of this command line",
         flag=spelled,
         where=ctx.place(spelled),
-        why="without the flag it stays on; a switch left over from hunting a fault costs what it turns off, and says nothing",
+        why="resolved without the off-switches it stays on; one left over from hunting a fault costs what it turns off",
         do=f"remove {spelled} if nobody knows what it is for",
         source=ctx.table.field_source.get(name),
         position=ctx.position(spelled),
