@@ -49,7 +49,7 @@ def crowding(ctx: Context) -> Iterator[Finding]:
     SGLang fills one slot up to the limit before the next; requests that share a slot stay together.
     """
     pp_size, requests, limit = size_of(ctx, "pp_size"), ctx.asked(REQUESTS), ctx.asked(MICRO_BATCH)
-    if pp_size is None or pp_size < 2 or not isinstance(requests, int) or requests < 1:
+    if pp_size is None or not isinstance(requests, int) or requests < 1:
         return
     explicit = isinstance(limit, int) and limit > 0
     per_slot = int(limit) if explicit else max(requests // pp_size, 1)

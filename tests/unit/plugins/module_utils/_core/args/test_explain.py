@@ -133,6 +133,14 @@ def test_the_whole_chain_of_conditions_is_shown(run, version):
     assert step.path.calls[0] in ("__post_init__", "resolve_once")
 
 
+def test_an_earlier_return_is_a_guard(run):
+    forced = [
+        step.path.site for step in run("cuda_graph", "0.5.23").steps if step.path.site.function == "handle_multi_item_scoring"
+    ]
+    assert forced
+    assert all("not (not cfg.enable_mis)" in " ".join(site.guards) for site in forced)
+
+
 @pytest.mark.parametrize(("version", "place"), [("0.5.12", "server_args.py"), ("0.5.23", "arg_groups/")])
 def test_overlap_is_decided_by_the_pipeline(run, version, place):
     found = run("overlap", version, STORY)
