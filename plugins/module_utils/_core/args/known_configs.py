@@ -7,7 +7,7 @@ import ast
 from collections.abc import Mapping
 from typing import Any
 
-from .interpret.methods import from_native
+from .interpret.methods import from_native, to_native
 from .interpret.values import MISSING, Class, Config, Instance, Raised, Unknown
 
 FOLDER = "srt/configs/"
@@ -28,8 +28,14 @@ def _merge(config: Config, made: Instance) -> None:
         held = config.cells.get(name, MISSING)
         if isinstance(held, Config) and isinstance(value, Instance) and value.cls is not None:
             _merge(held, value)
-        elif held is MISSING and not isinstance(value, (Unknown, Instance)):
+        elif not isinstance(value, (Unknown, Instance)) and (held is MISSING or _differs(held, value)):
             config.cells[name] = value
+
+
+def _differs(held: Any, value: Any) -> bool:
+    """Whether the class made something else of what config.json says: an architecture under its name in SGLang."""
+    plain, other = to_native(held), to_native(value)
+    return plain is not MISSING and other is not MISSING and bool(plain != other)
 
 
 def _instance(interpreter: Any, raw: Mapping[str, Any]) -> Instance | None:

@@ -252,3 +252,34 @@ def test_a_package_no_requirement_brings_is_there_only_where_told(run, packages,
 def test_values_of_the_standard_library_and_orjson_are_computed(run):
     result = run("import orjson, sys\nself.page_size = orjson.loads('{\"a\": 3}')['a'] + sys.maxsize")
     assert result.effective["page_size"] == 3 + 2**63 - 1
+
+
+RENAMING = """
+    from transformers import PretrainedConfig
+
+
+    class NewConfig(PretrainedConfig):
+        model_type = "new"
+
+        def __init__(self, width=1, **kwargs):
+            self.width = width
+            if "LongForCausalLM" in kwargs["architectures"]:
+                kwargs["architectures"].remove("LongForCausalLM")
+                kwargs["architectures"].append("ShortForCausalLM")
+            super().__init__(**kwargs)
+"""
+
+
+@pytest.mark.parametrize(("named", "expected"), [("LongForCausalLM", 16), ("ShortForCausalLM", 16), ("OtherForCausalLM", 1)])
+def test_an_architecture_goes_by_the_name_its_configuration_class_gives_it(run, named, expected):
+    result = run(
+        """
+        from sglang.srt.utils import get_config
+
+        self.page_size = 16 if get_config(self.model_path).architectures[0] == "ShortForCausalLM" else 1
+        """,
+        model={"model_type": "new", "architectures": [named]},
+        srt__utils="def get_device_sm():\n    return 0\n\n\ndef get_config(path):\n    return None\n",
+        srt__configs__new=RENAMING,
+    )
+    assert result.effective["page_size"] == expected
