@@ -55,6 +55,10 @@ class Context:
         index = self.position(word)
         return f"argv[{index}]" if index >= 0 else None
 
+    def at(self, word: str | None) -> dict[str, Any]:
+        """Return what a finding says of a flag as spelled and of its place: flag, where, position."""
+        return {"flag": word, "where": self.place(word), "position": self.position(word)}
+
     def without(self, *names: str) -> Parsed:
         """Return the parsed arguments as if these fields had not been named."""
         values = dict(self.parsed.values)

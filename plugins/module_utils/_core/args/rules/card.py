@@ -41,12 +41,10 @@ def backends(ctx: Context) -> Iterator[Finding]:
             "SGA320",
             "error" if certain and (deep is None or "in (" not in _text(ctx, deep)) else "advice",
             f"{spelled} {value} is not for this card, compute capability {ctx.facts.sm // 10}.{ctx.facts.sm % 10}",
-            flag=spelled,
-            where=ctx.place(spelled),
             why=UNSUITED.get(str(value)) or REPORTED[str(value)],
             do=f"write {spelled} triton, or leave the choice to SGLang",
             source=deep or ctx.table.field_source.get(name),
-            position=ctx.position(spelled),
+            **ctx.at(spelled),
         )
 
 
@@ -68,12 +66,10 @@ def slow_cache(ctx: Context) -> Iterator[Finding]:
         "SGA321",
         "advice",
         f"kv_cache_dtype {value} with the INT4 checkpoint is known to be slow on this card",
-        flag=spelled,
-        where=ctx.place(spelled),
         why="one field report, Kimi K2.5 on eight RTX PRO 6000: 16 tokens/s, against 73 to 90 with the cache in bfloat16",
         do="leave the cache at auto, or accept SGA321 with a measurement as the reason",
         source=ctx.table.field_source.get("kv_cache_dtype"),
-        position=ctx.position(spelled),
+        **ctx.at(spelled),
     )
 
 
@@ -103,10 +99,8 @@ def memory_left(ctx: Context) -> Iterator[Finding]:
         "SGA322",
         "advice",
         f"{spelled} {fraction:g} leaves {left * total:,.0f} MiB of {total:,} MiB for graph capture and what comes later",
-        flag=spelled,
-        where=ctx.place(spelled),
         why=f"a server came up at 0.97 of its card and died in graph capture at 0.98; 0.97 leaves {0.03 * total:,.0f} MiB here",
         do=f"write {spelled} 0.95 or less, or leave it out: SGLang then reserves what its own rule gives",
         source=ctx.table.field_source.get("mem_fraction_static"),
-        position=ctx.position(spelled),
+        **ctx.at(spelled),
     )

@@ -66,12 +66,10 @@ def switched_off(ctx: Context) -> Iterator[Finding]:
         "SGA301",
         "error",
         f"{spelled} runs decode without CUDA graphs: every step launches its kernels one by one from the host",
-        flag=first,
-        where=ctx.place(first),
         why=f"{_verdict(ctx, without, spelled)}. What it costs: {COST}",
         do=_instead(ctx, without, spelled),
         source=flag.source if flag else ctx.table.field_source.get(next(iter(asked), "")),
-        position=ctx.position(first),
+        **ctx.at(first),
     )
 
 
@@ -133,12 +131,10 @@ def _forced(ctx: Context) -> Iterator[Finding]:
         "SGA302",
         "advice",
         f"SGLang {ctx.table.version} runs decode without CUDA graphs because of {', '.join(because)}",
-        flag=because[0],
-        where=ctx.place(because[0]),
         why=f"it sets {DECODE if DECODE in ctx.resolution.changed else LEGACY} to {shown(change['to'])}"
         + (f" where {change['guard']}" if change.get("guard") else "")
         + f". What it costs: {COST}",
         do=f"do without {', '.join(because)}, or accept SGA302 with a reason",
         source=change.get("source"),
-        position=ctx.position(because[0]),
+        **ctx.at(because[0]),
     )

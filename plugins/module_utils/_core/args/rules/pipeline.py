@@ -63,7 +63,7 @@ def cards(ctx: Context) -> Iterator[Finding]:
     shape = f"tp_size {tp_size} × pp_size {pp_size}" + (f" × dp_size {replicas}" if replicas > 1 else "")
     shape += f" over {nodes} nodes" if nodes > 1 else ""
     spelled = ctx.parsed.explicit.get("pp_size") or ctx.parsed.explicit.get("tp_size")
-    common: dict[str, Any] = {"flag": spelled, "where": ctx.place(spelled), "position": ctx.position(spelled)}
+    common = ctx.at(spelled)
     if need > have:
         yield Finding(
             "SGA401",
@@ -137,13 +137,11 @@ def model_can(ctx: Context) -> Iterator[Finding]:
         "SGA404",
         "error",
         f"{names[0]} cannot run in pipeline stages in SGLang {ctx.table.version}, and pp_size is {pp_size}",
-        flag=spelled,
-        where=ctx.place(spelled),
         why=f"its forward takes no {PROXY}; the server would stop only after the weights are loaded"
         + (f" [{check}]" if check else ""),
         do="use a release whose model file takes it, or pp_size 1",
         source=f"{found.rel}:{found.node.lineno}",
-        position=ctx.position(spelled),
+        **ctx.at(spelled),
     )
 
 

@@ -61,13 +61,11 @@ def overrides(ctx: Context) -> Iterator[Finding]:
             "SGA210",
             "override",
             f"SGLang changes {name} from {shown(change['from'])} to {shown(change['to'])} {reason}",
-            flag=spelled,
-            where=ctx.place(spelled),
             why=f"condition: {guard}" if guard and because else None,
             # A value that led to its own replacement says something else as well: neither word of this advice would be safe.
             do=f"write {shown(change['to'])} or remove {spelled}" if explicit and spelled not in because else None,
             source=change.get("source"),
-            position=ctx.position(spelled),
+            **ctx.at(spelled),
         )
 
 

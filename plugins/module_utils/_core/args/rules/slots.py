@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
 
 from ..context import Context
 from ..findings import Finding
@@ -20,7 +19,7 @@ def async_depth_range(ctx: Context) -> Iterator[Finding]:
     if pp_size is None or DEPTH not in ctx.table.fields or DEPTH not in ctx.parsed.explicit or not isinstance(depth, int):
         return
     spelled = ctx.parsed.explicit[DEPTH]
-    place: dict[str, Any] = {"flag": spelled, "where": ctx.place(spelled), "source": ctx.table.field_source.get(DEPTH)}
+    place = {**ctx.at(spelled), "source": ctx.table.field_source.get(DEPTH)}
     if depth < 0:
         yield Finding(
             "SGA311",
@@ -28,7 +27,6 @@ def async_depth_range(ctx: Context) -> Iterator[Finding]:
             f"{DEPTH} is {depth}: {pp_size} stages would share {pp_size + depth} micro-batch slots",
             why=f"SGLang keeps pp_size + {DEPTH} slots and checks nothing; with fewer slots than stages some stage always waits",
             do=f"write {spelled} 0 or more",
-            position=ctx.position(spelled),
             **place,
         )
     elif depth > 0 and pp_size < 2:
@@ -38,7 +36,6 @@ def async_depth_range(ctx: Context) -> Iterator[Finding]:
             f"{spelled} {depth} has no effect: there is no pipeline, pp_size is {pp_size}",
             why="only the scheduler of a pipeline reads it",
             do=f"remove {spelled}, or set pp_size",
-            position=ctx.position(spelled),
             **place,
         )
 
@@ -62,12 +59,10 @@ def crowding(ctx: Context) -> Iterator[Finding]:
         "SGA313",
         "advice",
         f"{requests} requests of up to {per_slot} per micro-batch fill {filled} of {pp_size} stages; the others wait",
-        flag=spelled,
-        where=ctx.place(spelled),
         why=f"{REQUESTS} {requests} / {MICRO_BATCH} {per_slot} = {filled} micro-batches at most, each in one stage at a time",
         do=f"set {MICRO_BATCH} to {better} or less"
         if requests >= pp_size
         else f"allow {pp_size} requests or more, or fewer stages",
         source=ctx.table.field_source.get(MICRO_BATCH),
-        position=ctx.position(spelled),
+        **ctx.at(spelled),
     )

@@ -23,12 +23,10 @@ def deprecated(ctx: Context) -> Iterator[Finding]:
             "SGA120",
             "deprecated",
             f"{use.spelled} is deprecated in SGLang {ctx.table.version}" + (" and has no effect" if nothing else ""),
-            flag=use.spelled,
-            where=ctx.place(use.spelled),
             why=_fate(use.spelled),
             do=_replacement(use),
             source=flag.source,
-            position=ctx.position(use.spelled),
+            **ctx.at(use.spelled),
         )
 
 
@@ -60,14 +58,12 @@ def abbreviated(ctx: Context) -> Iterator[Finding]:
             "SGA111",
             "advice" if later else "info",
             f"{use.spelled} is short for {full}" + (f", and ambiguous from SGLang {later[0]} on" if later else ""),
-            flag=use.spelled,
-            where=ctx.place(use.spelled),
             why=f"there it could mean {', '.join(later[1])}, and the server would not start"
             if later
             else "a release that adds a flag with the same beginning makes it ambiguous, and the server then does not start",
             do=f"write {full}",
             source=use.flag.source,
-            position=ctx.position(use.spelled),
+            **ctx.at(use.spelled),
         )
 
 
@@ -93,10 +89,8 @@ def twice(ctx: Context) -> Iterator[Finding]:
             "info" if same else "advice",
             f"{use.field} is set twice, by {earlier.spelled} and by {use.spelled}"
             + ("" if same else f"; the last one{'' if is_secret(use.field) else f', {use.value},'} wins"),
-            flag=use.spelled,
-            where=ctx.place(use.spelled),
             why="SGLang takes the last one and says nothing",
             do="keep one of them",
             source=use.flag.source,
-            position=ctx.position(use.spelled),
+            **ctx.at(use.spelled),
         )

@@ -45,12 +45,10 @@ def _forced(ctx: Context, name: str, without: Any) -> Finding:
         "info",
         f"{spelled} is redundant: SGLang {ctx.table.version} turns this off anyway"
         + (f" because of {because}" if because else ""),
-        flag=spelled,
-        where=ctx.place(spelled),
         why=f"without the flag {name} results in on as well" + (f", where {change['guard']}" if change.get("guard") else ""),
         do=f"remove {spelled}: the next release may not need it, and the flag would then cost what it turns off",
         source=change.get("source"),
-        position=ctx.position(spelled),
+        **ctx.at(spelled),
     )
 
 
@@ -61,12 +59,10 @@ def _deciding(ctx: Context, name: str) -> Finding:
         "SGA304",
         "info",
         f"{spelled} alone turns {what} off: SGLang {ctx.table.version} would leave it on for the rest of this command line",
-        flag=spelled,
-        where=ctx.place(spelled),
         why="resolved without the off-switches it stays on; one left over from hunting a fault costs what it turns off",
         do=f"remove {spelled} if nobody knows what it is for",
         source=ctx.table.field_source.get(name),
-        position=ctx.position(spelled),
+        **ctx.at(spelled),
     )
 
 
@@ -82,11 +78,9 @@ def without_effect(ctx: Context) -> Iterator[Finding]:
             "SGA305",
             "info",
             f"{', '.join(same)} {'asks' if len(same) == 1 else 'ask'} for the default of SGLang {ctx.table.version}",
-            flag=same[0],
-            where=ctx.place(same[0]),
             why="it holds without the flag, until a release changes the default",
             do="keep it to be sure of the value, or remove it",
-            position=ctx.position(same[0]),
+            **ctx.at(same[0]),
         )
 
 
@@ -113,12 +107,10 @@ def overruled_graphs(ctx: Context) -> Iterator[Finding]:
         "SGA306",
         "info",
         f"{spelled} has no effect on decode: {stronger[0]} wins, and decode graphs run ({shown(backend)})",
-        flag=first,
-        where=ctx.place(first),
         why="SGLang takes the JSON setting first, then the flag of the phase, then the off-switches",
         do=f"remove {spelled}; prefill graphs follow it still, see the resolved settings",
         source=ctx.table.field_source.get(switch),
-        position=ctx.position(first),
+        **ctx.at(first),
     )
 
 

@@ -26,10 +26,8 @@ def log_level(ctx: Context) -> Iterator[Finding]:
         "SGA103",
         "error",
         f"--log-level: {level!r} is no level of Python's logging",
-        flag=spelled,
-        where=ctx.place(spelled),
         why="the launcher looks the level up by its name and stops with AttributeError or ValueError",
         do=f"write one of {', '.join(LEVELS)}",
         source=used,
-        position=ctx.position(spelled),
+        **ctx.at(spelled),
     )
