@@ -7,15 +7,9 @@ import json
 import pytest
 from ansible_collections.inferops.sglang.plugins.module_utils._core.args.check import check
 from ansible_collections.inferops.sglang.plugins.module_utils._core.args.source import open_source
+from known_hosts import RTX_PRO_6000 as RTX
 
 pytestmark = pytest.mark.wheel
-RTX = {
-    "platform": "cuda",
-    "gpu_name": "NVIDIA RTX PRO 6000 Blackwell Server Edition",
-    "gpu_count": 8,
-    "sm": 120,
-    "gpu_memory_mib": 97887,
-}
 H200 = {"platform": "cuda", "gpu_name": "NVIDIA H200", "gpu_count": 8, "sm": 90, "gpu_memory_mib": 143771}
 M = ["--model-path", "m"]
 PP8 = [*M, "--pp-size", "8", "--pp-async-batch-depth", "8"]

@@ -9,14 +9,8 @@ import pytest
 from ansible_collections.inferops.sglang.plugins.module_utils._core.args.check import check
 from ansible_collections.inferops.sglang.plugins.module_utils._core.args.source import open_source
 from ansible_collections.inferops.sglang.plugins.module_utils._core.errors import InferopsError
+from known_hosts import RTX_PRO_6000 as FACTS
 
-FACTS = {
-    "platform": "cuda",
-    "gpu_name": "NVIDIA RTX PRO 6000 Blackwell Server Edition",
-    "gpu_count": 8,
-    "sm": 120,
-    "gpu_memory_mib": 97887,
-}
 GOOD = [
     "--model-path",
     "m",

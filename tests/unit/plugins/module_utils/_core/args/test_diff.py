@@ -14,14 +14,8 @@ from ansible_collections.inferops.sglang.plugins.module_utils._core.args.renames
 from ansible_collections.inferops.sglang.plugins.module_utils._core.args.rewrite import rewrite
 from ansible_collections.inferops.sglang.plugins.module_utils._core.args.source import open_source
 from ansible_collections.inferops.sglang.plugins.module_utils._core.cli import main
+from known_hosts import RTX_PRO_6000 as FACTS
 
-FACTS = {
-    "platform": "cuda",
-    "gpu_name": "NVIDIA RTX PRO 6000 Blackwell Server Edition",
-    "gpu_count": 8,
-    "sm": 120,
-    "gpu_memory_mib": 97887,
-}
 # Cheap to resolve; what an upgrade does to the arguments is the same for any model.
 LLAMA = {
     "architectures": ["LlamaForCausalLM"],

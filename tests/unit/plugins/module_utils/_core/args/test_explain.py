@@ -13,15 +13,9 @@ from ansible_collections.inferops.sglang.plugins.module_utils._core.args.paths i
 from ansible_collections.inferops.sglang.plugins.module_utils._core.args.source import open_source
 from ansible_collections.inferops.sglang.plugins.module_utils._core.args.topics import TOPICS, topic_fields
 from ansible_collections.inferops.sglang.plugins.module_utils._core.errors import InferopsError
+from known_hosts import RTX_PRO_6000 as FACTS
 
 pytestmark = pytest.mark.wheel
-FACTS = {
-    "platform": "cuda",
-    "gpu_name": "NVIDIA RTX PRO 6000 Blackwell Server Edition",
-    "gpu_count": 8,
-    "sm": 120,
-    "gpu_memory_mib": 97887,
-}
 STORY = ["--model-path", "m", "--trust-remote-code", "--pp-size", "8"]
 VERSIONS = ("0.5.11", "0.5.12", "0.5.18", "0.5.23")
 

@@ -8,14 +8,8 @@ import shutil
 
 import pytest
 from ansible_collections.inferops.sglang.plugins.module_utils._core.args.check import check
+from known_hosts import RTX_PRO_6000 as FACTS
 
-FACTS = {
-    "platform": "cuda",
-    "gpu_name": "NVIDIA RTX PRO 6000 Blackwell Server Edition",
-    "gpu_count": 8,
-    "sm": 120,
-    "gpu_memory_mib": 97887,
-}
 LEFTOVER = ["--model-path", "m", "--trust-remote-code", "--pp-size", "8", "--pp-async-batch-depth", "8", "--disable-cuda-graph"]
 TORCH = ["--model-path", "m", "--trust-remote-code", "--tp-size", "8", "--attention-backend", "torch_native"]
 # version: (file that forces decode graphs off for torch_native, first words of its guard)
