@@ -29,6 +29,11 @@ class Rename:
     value: str | None = WHOLE
     values: Mapping[str, str] | None = None
 
+    @property
+    def spelled(self) -> str | None:
+        """Return the successor, ``flag=value`` where it names the value itself."""
+        return self.new if self.value in (WHOLE, None) else f"{self.new}={self.value}"
+
 
 _CP_MODES = {"in-seq-split": "zigzag", "round-robin-split": "interleave"}
 _CP = "srt/arg_groups/parallel_hook.py:565 (0.5.19)"

@@ -10,45 +10,20 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from .flags import FlagTable
-from .history import RENAMED
+from .renames import known_renames
 
-# Old spelling: successors in order of preference, where no release says so itself (history.RENAMED is what they say).
-# Executed on the releases 0.4.3 … 0.5.23. `spelling=value` names the value too.
+# What a person may choose instead, beside what means the same (renames.py), which comes first. `spelling=value` names the value.
+# Executed on the releases 0.4.3 … 0.5.23.
 SUCCESSORS: dict[str, tuple[str, ...]] = {
-    "--max-micro-batch-size": ("--pp-max-micro-batch-size",),
     "--multi-item-scoring-delimiter": ("--enable-mis",),
-    "--cuda-graph-max-bs": ("--cuda-graph-max-bs-decode",),
-    "--cuda-graph-bs": ("--cuda-graph-bs-decode",),
-    "--disable-piecewise-cuda-graph": ("--cuda-graph-backend-prefill=disabled", "--disable-prefill-cuda-graph"),
-    "--enable-breakable-cuda-graph": ("--cuda-graph-backend-prefill=breakable",),
+    "--disable-piecewise-cuda-graph": ("--disable-prefill-cuda-graph",),
     "--enable-dp-attention": ("--attn-dp-size",),
     "--enable-ep-moe": ("--ep-size",),
-    "--enable-deepep-moe": ("--moe-a2a-backend=deepep",),
-    "--enable-flashinfer-cutlass-moe": ("--moe-runner-backend=flashinfer_cutlass",),
-    "--enable-flashinfer-cutedsl-moe": ("--moe-runner-backend=flashinfer_cutedsl",),
-    "--enable-flashinfer-mxfp4-moe": ("--moe-runner-backend=flashinfer_mxfp4",),
-    "--enable-flashinfer-trtllm-moe": ("--moe-runner-backend=flashinfer_trtllm",),
-    "--enable-triton-kernel-moe": ("--moe-runner-backend=triton_kernel",),
-    "--enable-flashinfer-mla": ("--attention-backend=flashinfer",),
-    "--enable-flashmla": ("--attention-backend=flashmla",),
-    "--oltp-traces-endpoint": ("--otlp-traces-endpoint",),
-    "--nsa-prefill": ("--nsa-prefill-backend", "--dsa-prefill-backend"),
-    "--nsa-decode": ("--nsa-decode-backend", "--dsa-decode-backend"),
-    "--nsa-prefill-backend": ("--dsa-prefill-backend",),
-    "--nsa-decode-backend": ("--dsa-decode-backend",),
-    "--enable-nsa-prefill-context-parallel": ("--enable-prefill-cp",),
-    "--enable-dsa-prefill-context-parallel": ("--enable-prefill-cp",),
-    "--enable-prefill-context-parallel": ("--enable-prefill-cp",),
-    "--nsa-prefill-cp-mode": ("--cp-strategy",),
-    "--dsa-prefill-cp-mode": ("--cp-strategy",),
-    "--impl": ("--model-impl",),
+    "--nsa-prefill": ("--dsa-prefill-backend",),
+    "--nsa-decode": ("--dsa-decode-backend",),
     "--file-storage-pth": ("--file-storage-path",),
     "--return-hidden-states": ("--enable-return-hidden-states",),
-    "--kt-amx-method": ("--kt-method",),
-    "--mamba-scheduler-strategy": ("--mamba-radix-cache-strategy",),
-    "--stream-output": ("--incremental-streaming-output",),
     "--hybrid-kvcache-ratio": ("--swa-full-tokens-ratio",),
-    "--speculative-dflash-draft-window-size": ("--speculative-draft-window-size",),
     "--fp8-gemm-runner-backend": ("--fp8-gemm-backend",),
     "--fp4-gemm-runner-backend": ("--fp4-gemm-backend",),
     "--fp8-gemm-backend": ("--fp8-gemm-runner-backend",),
@@ -87,8 +62,8 @@ def suggest(word: str, table: FlagTable) -> str | None:
 
 def successors(flag: str) -> tuple[str, ...]:
     """Return what replaced a flag, in order of preference."""
-    named = RENAMED.get(flag)
-    return (*SUCCESSORS.get(flag, ()), *([named.replace(" ", "=")] if named else ()))
+    same = [rename.spelled for rename in known_renames(flag) if rename.spelled is not None]
+    return (*same, *SUCCESSORS.get(flag, ()))
 
 
 def likeliest(short: str, candidates: list[str]) -> str | None:

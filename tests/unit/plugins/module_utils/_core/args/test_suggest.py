@@ -7,11 +7,11 @@ import dataclasses
 import pytest
 from ansible_collections.inferops.sglang.plugins.module_utils._core.args.check import check
 from ansible_collections.inferops.sglang.plugins.module_utils._core.args.flags import Flag, FlagTable, read_flags
-from ansible_collections.inferops.sglang.plugins.module_utils._core.args.history import FLAGS, RELEASES, RENAMED
+from ansible_collections.inferops.sglang.plugins.module_utils._core.args.history import FLAGS, RELEASES
 from ansible_collections.inferops.sglang.plugins.module_utils._core.args.other_engines import FOREIGN
 from ansible_collections.inferops.sglang.plugins.module_utils._core.args.rules.unknown_flag import answer
 from ansible_collections.inferops.sglang.plugins.module_utils._core.args.source import open_source
-from ansible_collections.inferops.sglang.plugins.module_utils._core.args.suggest import SUCCESSORS, near_name, suggest
+from ansible_collections.inferops.sglang.plugins.module_utils._core.args.suggest import near_name, successors, suggest
 from ansible_collections.inferops.sglang.plugins.module_utils._core.args.versions import (
     added_later,
     ambiguous_from,
@@ -92,7 +92,7 @@ def test_a_flag_taken_away_is_never_answered_with_another_parameter(wheel, versi
         left = dataclasses.replace(whole, flags=tuple(flag for flag in whole.flags if flag.dest != gone.dest))
         for string in gone.strings:
             offered = suggest(string, left)
-            known = {new.partition("=")[0] for new in (*SUCCESSORS.get(string, ()), RENAMED.get(string, "").partition(" ")[0])}
+            known = {new.partition("=")[0] for new in successors(string)}
             if offered is not None and offered.partition("=")[0] not in known:
                 wrong.append((string, offered))
     assert wrong == []
