@@ -11,7 +11,7 @@ use before loading (CUDA context, NCCL) is not known here and taken as none.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from ..errors import InferopsError
 from ..units import BYTES_PER_MIB
@@ -119,13 +119,18 @@ def plan_memory(
     first = shape.embedding_bytes / attention_tp
     last = 0.0 if shape.head_tied and pp_size == 1 else shape.head_bytes / tp_size
     vision = shape.vision_held(tp_size)
+
+    def planned(split: Sequence[int]) -> MemoryPlan:
+        stages, start = [], 0
+        for rank, count in enumerate(split):
+            layers_bytes = sum(held[start : start + count])
+            weights = vision + layers_bytes + (first if rank == 0 else 0) + (last if rank == pp_size - 1 else 0)
+            start += count
+            stages.append(StageMemory(rank, count, weights, None if kv_layer is None else kv_layer * count, static))
+        return MemoryPlan(tuple(stages), card, page_tokens, max_total_tokens)
+
     split = stage_layers(len(shape.layers), pp_size, partition)
-    stages, start = [], 0
-    for rank, count in enumerate(split):
-        weights = vision + sum(held[start : start + count]) + (first if rank == 0 else 0) + (last if rank == pp_size - 1 else 0)
-        start += count
-        stages.append(StageMemory(rank, count, weights, None if kv_layer is None else kv_layer * count, static))
-    plan = MemoryPlan(tuple(stages), card, page_tokens, max_total_tokens)
+    plan = planned(split)
     if static is None or not kv_layer or pp_size == 1:
         return plan
     layers = best_split(
@@ -137,20 +142,7 @@ def plan_memory(
         first_bytes=first,
         last_bytes=last,
     )
-    if layers is None or layers in (partition, split):
+    if layers is None:
         return plan
-    other = plan_memory(
-        shape,
-        tp_size=tp_size,
-        pp_size=pp_size,
-        partition=layers,
-        gpu_memory_mib=gpu_memory_mib,
-        mem_fraction_static=mem_fraction_static,
-        kv_cache_dtype=kv_cache_dtype,
-        attention_tp=attention_tp,
-        page_tokens=page_tokens,
-        max_total_tokens=max_total_tokens,
-    )
-    more = other.kv_tokens or 0
-    better = BetterSplit(layers, more) if more > (plan.kv_tokens or 0) else None
-    return MemoryPlan(plan.stages, card, page_tokens, max_total_tokens, better)
+    more = planned(layers).kv_tokens or 0
+    return replace(plan, better=BetterSplit(layers, more)) if more > (plan.kv_tokens or 0) else plan
