@@ -75,13 +75,14 @@ def check(
     day = today or datetime.date.today()
     words = [str(word) for word in argv]
     answer = tiers.usable(live.ask(words), tree) if live is not None else None
+    answered = answer if answer is not None and answer.outcome != "unavailable" else None
+    unasked = [tiers.not_asked(answer, live.python, alone=False)] if answer and live and answered is None else []
     found: list[Finding] = []
     visits: list[Visit] = []
 
     def finished(style: str, result: Any, more: Iterable[Finding] = ()) -> Report:
         """Put the report together; ``result`` has outcome, message and the three tables."""
-        unasked = answer is not None and answer.outcome == "unavailable" and style != UNREADABLE
-        every = [*found, *more, *([tiers.not_asked(answer, live.python, alone=False)] if unasked and answer and live else [])]
+        every = [*found, *more, *(unasked if style != UNREADABLE else ())]
         return Report(
             tree.version,
             style,
@@ -95,7 +96,6 @@ def check(
             visits,
         )
 
-    answered = answer if answer is not None and answer.outcome != "unavailable" else None
     try:
         table = read_flags(tree)
     except InferopsError as unread:

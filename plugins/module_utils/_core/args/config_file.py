@@ -17,6 +17,7 @@ from typing import Any
 from ..errors import InferopsError
 from .flags import Flag, FlagTable
 from .parser import ArgvError
+from .readers.names import tail
 from .source import LANDMARK, SourceTree
 from .yaml_subset import read_yaml
 
@@ -46,8 +47,8 @@ def read_rules(tree: SourceTree) -> ConfigRules | None:
     merger, record = tree.module(rel) if rel else None, tree.module(LANDMARK)
     if merger is None or record is None:
         return None
-    made = [node for node in ast.walk(record) if isinstance(node, ast.Call) and _name(node.func) == _MERGER]
-    names = {_name(node.func) for node in ast.walk(merger) if isinstance(node, ast.Call)}
+    made = [node for node in ast.walk(record) if isinstance(node, ast.Call) and tail(node.func) == _MERGER]
+    names = {tail(node.func) for node in ast.walk(merger) if isinstance(node, ast.Call)}
     spellings = any(isinstance(node, ast.Attribute) and node.attr == "nargs" for node in ast.walk(merger))
     return ConfigRules(any(call.args for call in made), "dumps" in names, spellings)
 
@@ -133,7 +134,3 @@ class _Writer:
         if isinstance(value, list):
             return [f"--{key}", *[str(item) for item in value]] if value else []
         return [f"--{key}", json.dumps(value) if isinstance(value, dict) and self.rules.json_mappings else str(value)]
-
-
-def _name(node: ast.expr) -> str:
-    return node.id if isinstance(node, ast.Name) else node.attr if isinstance(node, ast.Attribute) else ""

@@ -11,6 +11,7 @@ from typing import Any
 from .context import is_secret
 from .explain_text import explanation_text
 from .flags import FlagTable
+from .interpret.visits import Visit
 from .paths import CALLED, SERVER_RUNS, Path, find_paths
 from .report import Report, jsonable
 from .source import SourceTree
@@ -111,23 +112,26 @@ def explain(
     paths = [path for path in find_paths(tree, names) if belongs(topic, path.site.field)]
     report = check(frozenset(path.site.key for path in paths if path.when != SERVER_RUNS)) if check is not None else None
     last = _last_writers(paths, report) if report else set()
+    seen: dict[str, list[Visit]] = {}
+    for visit in report.visits if report else ():
+        seen.setdefault(visit.source, []).append(visit)
     steps = []
     for path in paths:
-        taken, needs = _taken(path, report)
+        visits = seen.get(path.site.statement, [])
+        taken, needs = _taken(path, visits, report)
         decides = None if report is None else path.site.source in last
         if decides:
             taken, needs = TAKEN, ()
         model = (MODEL,) if path.models is not None else ()
-        seen = _because(path, report)
-        triggers = tuple(dict.fromkeys((*_triggers(path.site.guards, table), *model, *seen)))
+        because = sorted(word for visit in visits for word in visit.because if word)
+        triggers = tuple(dict.fromkeys((*_triggers(path.site.guards, table), *model, *because)))
         steps.append(Step(path, triggers, taken, needs, decides))
     return Explanation(topic, tree.version, names, tuple(steps), report, lambda guards: _triggers(guards, table))
 
 
-def _taken(path: Path, report: Report | None) -> tuple[str | None, tuple[str, ...]]:
+def _taken(path: Path, visits: Sequence[Visit], report: Report | None) -> tuple[str | None, tuple[str, ...]]:
     if report is None or path.when == SERVER_RUNS:
         return None, ()
-    visits = [visit for visit in report.visits if visit.source == path.site.statement]
     if any(visit.certain for visit in visits):
         return TAKEN, ()
     if visits:
@@ -136,11 +140,6 @@ def _taken(path: Path, report: Report | None) -> tuple[str | None, tuple[str, ..
         return UNDECIDED, tuple(sorted({need for entry in report.undecided for need in entry["needs"]}))
     open_model = any(MODEL in entry["needs"] for entry in report.undecided)
     return (UNDECIDED, (MODEL,)) if path.models is not None and open_model else (NOT_TAKEN, ())
-
-
-def _because(path: Path, report: Report | None) -> list[str]:
-    visits = [visit for visit in (report.visits if report else ()) if visit.source == path.site.statement]
-    return sorted(word for visit in visits for word in visit.because if word)
 
 
 def _last_writers(paths: Sequence[Path], report: Report) -> set[str]:

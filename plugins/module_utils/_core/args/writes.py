@@ -11,6 +11,8 @@ import ast
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 
+from .readers.names import tail
+
 RECORD_CLASS = "ServerArgs"
 NESTED = "cuda_graph_config"
 _PHASES = {"DECODE": "decode", "PREFILL": "prefill"}
@@ -206,7 +208,4 @@ def _phase(node: ast.expr) -> str:
 
 
 def _called(node: ast.expr | None) -> str:
-    if not isinstance(node, ast.Call):
-        return ""
-    function = node.func
-    return function.attr if isinstance(function, ast.Attribute) else function.id if isinstance(function, ast.Name) else ""
+    return tail(node.func) if isinstance(node, ast.Call) else ""

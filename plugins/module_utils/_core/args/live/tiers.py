@@ -139,10 +139,9 @@ def disagreements(answer: Answer, outcome: str, message: str | None, static: Res
         return
     wrong = dict(_differing(static.effective, answer.effective)) if static is not None and answer.outcome == "ok" else {}
     if wrong:
-        names = list(wrong)
         listed = "; ".join(f"{path}: read {shown(a)}, is {shown(b)}" for path, (a, b) in list(wrong.items())[:LISTED])
         more = f"; and {len(wrong) - LISTED} more" if len(wrong) > LISTED else ""
-        first = answer.writes.get(names[0], ())
+        first = answer.writes.get(next(iter(wrong), ""), ())
         yield Finding(
             "SGA701",
             "info",

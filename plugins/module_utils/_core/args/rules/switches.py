@@ -100,8 +100,7 @@ def overruled_graphs(ctx: Context) -> Iterator[Finding]:
     stronger = [ctx.spelled(name) for name in ("cuda_graph_config", "cuda_graph_backend_decode") if _names(ctx, name)]
     if not stronger:
         return
-    pairs = list(asked.items())
-    switch, spelled = pairs[0]
+    switch, spelled = next(iter(asked.items()), ("", ""))
     first = spelled.partition(" ")[0]
     yield Finding(
         "SGA306",
