@@ -139,6 +139,14 @@ class FlagTable:
         own = "--" + field_name.replace("_", "-")
         return own if own in flag.strings else flag.long
 
+    def in_full(self, spelled: str, flag: Flag) -> str:
+        """Return what a word that means a flag stands for: the word itself unless it is a short form."""
+        if spelled in flag.spellings:
+            return spelled
+        fitting = [string for string in flag.spellings if string.startswith(spelled)]
+        own = self.spell(self.field_of(flag))
+        return own if own in fitting or not fitting else fitting[0]
+
 
 def read_flags(tree: SourceTree) -> FlagTable:
     """Read the flag table; the reader is chosen by looking at the source, not at the version.

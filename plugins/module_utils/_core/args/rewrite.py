@@ -88,7 +88,7 @@ def _step(position: int, use: Use, group: tuple[str, ...], old: FlagTable, new: 
     renamed_field = field is not None and field != use.field and target is None
     if field is not None and not renamed_field and not (target is not None and target.deprecated):
         return Step(group, group, "kept", position, use, new_field=field)
-    full = _spelled_out(use, group, old)
+    full = (old.in_full(use.spelled, use.flag) + group[0][len(use.spelled) :], *group[1:])
     if full != group:  # a short form: what it stands for may still be there
         long_field, dummy = _taken(full, use, new)
         if long_field == use.field:
@@ -125,18 +125,6 @@ def _use(words: Sequence[str], table: FlagTable) -> Use | None:
     required = [string for flag in table.flags if flag.required for string in (flag.long, "x")]
     uses = parse(table, [*required, *words]).uses
     return uses[len(required) // 2] if len(uses) > len(required) // 2 else None
-
-
-def _spelled_out(use: Use, group: tuple[str, ...], old: FlagTable) -> tuple[str, ...]:
-    strings = list(use.flag.strings)
-    if use.flag.action == "boolean_optional":
-        strings += ["--no-" + string[2:] for string in strings]
-    if use.spelled in strings:
-        return group
-    fitting = [string for string in strings if string.startswith(use.spelled)]
-    own = old.spell(use.field)
-    full = own if own in fitting or not fitting else fitting[0]
-    return (full + group[0][len(use.spelled) :], *group[1:])
 
 
 def _renamed(words: tuple[str, ...], use: Use, old: FlagTable, new: FlagTable) -> tuple[tuple[str, ...], Rename] | None:

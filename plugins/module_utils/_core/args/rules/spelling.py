@@ -50,8 +50,8 @@ def _replacement(use: Use) -> str:
 def abbreviated(ctx: Context) -> Iterator[Finding]:
     """Name each flag written as a prefix (R101: ``--tp 1`` works, until a release adds another flag that starts like it)."""
     for use in ctx.parsed.uses:
-        full = _full(use, ctx)
-        if full is None:
+        full = ctx.table.in_full(use.spelled, use.flag)
+        if full == use.spelled:
             continue
         later = ambiguous_from(use.spelled, ctx.table.version)
         yield Finding(
@@ -65,14 +65,6 @@ def abbreviated(ctx: Context) -> Iterator[Finding]:
             source=use.flag.source,
             **ctx.at(use.spelled),
         )
-
-
-def _full(use: Use, ctx: Context) -> str | None:
-    if use.spelled in use.flag.spellings:
-        return None
-    fitting = [string for string in use.flag.spellings if string.startswith(use.spelled)]
-    own = ctx.table.spell(use.field)
-    return own if own in fitting or not fitting else fitting[0]
 
 
 def twice(ctx: Context) -> Iterator[Finding]:
