@@ -55,7 +55,7 @@ def build_parser() -> argparse.ArgumentParser:
 
 def _wheelhouse(_: argparse.Namespace) -> int:
     print(models.build())
-    print(wheelhouse.build(str(environment.create(environment.DEFAULT))))
+    print(wheelhouse.build(str(environment.create(cache("venv-pip")))))
     return 0
 
 

@@ -29,8 +29,13 @@ def check_venv(python: str = sys.executable) -> None:
 
 def create(folder: Path, python: str = sys.executable) -> Path:
     """Make an empty environment with pip, unless one that works is there; return its Python."""
+    with locked(f"venv-{digest([str(folder)])}"):
+        return _create(folder, python, "import pip")
+
+
+def _create(folder: Path, python: str, works: str) -> Path:
     inside = folder / "bin" / "python"
-    if not (inside.exists() and succeeds([inside, "-c", "import pip"])):
+    if not (inside.exists() and succeeds([inside, "-c", works])):
         check_venv(python)
         shutil.rmtree(folder, ignore_errors=True)
         run([python, "-m", "venv", folder])
@@ -40,11 +45,12 @@ def create(folder: Path, python: str = sys.executable) -> Path:
 def ensure(folder: Path = DEFAULT, lock: Path = OLDEST_LOCK, python: str = sys.executable) -> Path:
     """Return the Python of an environment that holds exactly what the lock says."""
     stamp = folder / ".made-from"
-    key = digest([lock])
+    version = version_of(python)
+    key = digest([lock, version])
     with locked(f"venv-{digest([str(folder)])}"):
         if stamp.exists() and stamp.read_text() == key and (folder / "bin" / "python").exists():
             return folder / "bin" / "python"
-        inside = create(folder, python)
+        inside = _create(folder, python, f"import pip, sys; sys.exit('%d.%d' % sys.version_info[:2] != {version!r})")
         with Step(f"installing {lock.name} into {folder}"):
             run(
                 [inside, "-m", "pip", "install", "-q", "--disable-pip-version-check", "--require-hashes", "-r", lock],
@@ -54,9 +60,13 @@ def ensure(folder: Path = DEFAULT, lock: Path = OLDEST_LOCK, python: str = sys.e
     return inside
 
 
+def version_of(python: str) -> str:
+    return run([python, "-c", "import sys; print('%d.%d' % sys.version_info[:2])"]).strip()
+
+
 def lock_for(python: str) -> Path:
     """Choose the lock by the version of a Python: 3.11 gets the oldest supported ansible-core, later ones the newest."""
-    version = run([python, "-c", "import sys; print('%d.%d' % sys.version_info[:2])"]).strip()
+    version = version_of(python)
     if tuple(map(int, version.split("."))) < (3, 11):
         raise InferopsError(f"{python} is Python {version}, 3.11 or later is needed", do="install Python 3.11 or later")
     return OLDEST_LOCK if version == "3.11" else NEWEST_LOCK
