@@ -41,7 +41,7 @@ def reason(tree, rel, line, names):
 
 
 def _in_text(text, line):
-    for token in tokenize.generate_tokens(io.StringIO(text).readline):
+    for token in _tokens(text):
         if token.start[0] <= line <= token.end[0]:
             if token.type == tokenize.COMMENT and token.line.strip().startswith("#"):
                 return "a comment"
@@ -50,6 +50,21 @@ def _in_text(text, line):
                 if token.start[0] < line or rest in ("", ",", ")", "),"):
                     return "words of a message or a docstring"
     return None
+
+
+def _tokens(text):
+    """Return the tokens, each f-string as one: from Python 3.12 on it comes in pieces, and may hold others."""
+    opened = []
+    for token in tokenize.generate_tokens(io.StringIO(text).readline):
+        kind = tokenize.tok_name[token.type]
+        if kind == "FSTRING_START":
+            opened.append(token)
+        if not opened:
+            yield token
+        elif kind == "FSTRING_END":
+            first = opened.pop()
+            if not opened:
+                yield first._replace(type=tokenize.STRING, end=token.end)
 
 
 def _by_syntax(module, line, names):

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import functools
 import json
+import sys
 from pathlib import Path
 
 import pytest
@@ -52,6 +53,13 @@ def _read(case, path):
     return case["file"]
 
 
+def message_here(recorded):
+    """Return a message recorded with Python 3.11 as argparse has it here: from 3.13 on ``-hicache`` begins with -h."""
+    if sys.version_info >= (3, 13) and recorded.startswith("argument -h/--help: ignored explicit argument"):
+        return "stops after printing its help or version"
+    return recorded
+
+
 @pytest.mark.wheel
 @pytest.mark.parametrize("version", VERSIONS)
 def test_parsing_ends_as_when_it_was_executed(wheel, version):
@@ -61,7 +69,7 @@ def test_parsing_ends_as_when_it_was_executed(wheel, version):
     for case in cases:
         got = outcome(table, case)
         beyond += got[0] == "beyond"
-        want = ("values", case["values"]) if "values" in case else ("message", case["message"])
+        want = ("values", case["values"]) if "values" in case else ("message", message_here(case["message"]))
         if got[0] != "beyond" and got != want:
             wrong.append((case["argv"], case.get("file"), want, got))
     assert wrong == []
