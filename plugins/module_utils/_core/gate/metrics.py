@@ -11,7 +11,7 @@ from typing import Any
 
 from ..units import ns_to_ms, ns_to_s
 from .load import PointLoad
-from .plan import LATENCIES, PERCENTILES, Limit
+from .plan_limits import LATENCIES, PERCENTILES, Limit
 from .stats import half_width, percentile
 from .stream import Trace
 

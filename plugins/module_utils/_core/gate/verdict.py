@@ -9,7 +9,8 @@ from typing import Any, TypeAlias
 
 from .load import PointLoad
 from .metrics import good, latencies, throughput
-from .plan import PERCENTILES, GatePlan, Limit, Point
+from .plan import GatePlan, Point
+from .plan_limits import PERCENTILES, Limit
 from .stats import needed_samples, percentile, percentile_interval, share_interval
 
 PASS, FAIL, INCONCLUSIVE, OBSERVED = "pass", "fail", "inconclusive", "observed"

@@ -88,6 +88,8 @@ def application(pace: Pace) -> web.Application:
             sent += step
             due += pace.itl_s * step
             piece = (pace.text[sent % len(pace.text)] * 2) if pace.text else ""
+            if sent == step and pace.text == TEXT and "17 + 25" in str(body.get("messages", prompt)):
+                piece = "42 "
             if "messages" in body:
                 choice: dict[str, Any] = {"delta": {"reasoning_content" if pace.reasoning else "content": piece}}
             else:

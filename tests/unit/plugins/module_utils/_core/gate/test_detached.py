@@ -20,7 +20,7 @@ PLAN = {
     "output_tokens": 10,
     "min_seconds_per_point": 0.2,
     "max_seconds_per_point": 3,
-    "points": [{"concurrency": 1}],
+    "points": [{"concurrency": 1, "min_output_tokens_per_s": 1}],
 }
 LONG = {**PLAN, "min_seconds_per_point": 60, "max_seconds_per_point": 60}
 

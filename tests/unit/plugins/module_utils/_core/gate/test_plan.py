@@ -5,7 +5,8 @@ from __future__ import annotations
 
 import pytest
 from ansible_collections.inferops.sglang.plugins.module_utils._core.errors import InferopsError
-from ansible_collections.inferops.sglang.plugins.module_utils._core.gate.plan import LIMITS, GatePlan
+from ansible_collections.inferops.sglang.plugins.module_utils._core.gate.plan import GatePlan
+from ansible_collections.inferops.sglang.plugins.module_utils._core.gate.plan_limits import LIMITS
 
 
 def plan_with(**point):
