@@ -7,6 +7,7 @@
  * Keys: count, name, driver, cuda (13000), memory_mib, power_limit_mw, power_min_mw, power_max_mw, cc (120),
  *       persistence, ecc, `fail FUNCTION CODE` (that function then returns this nvmlReturn_t);
  *       gpu N: power_mw util mem_util mem_used_mib temp sm_clock mem_clock throttle pid lost
+ *              pcie_tx pcie_rx (KB/s) pcie_gen pcie_width p2p (nvmlGpuP2PStatus_t towards every card) xid ecc_errors
  * Functions that are missing here are "Function Not Found" to nvidia-ml-py, and only when called.
  */
 #include <dirent.h>
@@ -18,7 +19,7 @@
 #include <sys/stat.h>
 #include <time.h>
 
-enum { SUCCESS = 0, UNINITIALIZED = 1, INVALID_ARGUMENT = 2, NOT_SUPPORTED = 3, NOT_FOUND = 6, INSUFFICIENT_SIZE = 7, GPU_IS_LOST = 15 };
+enum { SUCCESS = 0, UNINITIALIZED = 1, INVALID_ARGUMENT = 2, NOT_SUPPORTED = 3, NOT_FOUND = 6, INSUFFICIENT_SIZE = 7, TIMEOUT = 10, GPU_IS_LOST = 15 };
 enum { MAX_GPUS = 16, MAX_FAILS = 32, STALE_SECONDS = 5 };
 #define API __attribute__((visibility("default"))) int
 #define MIB (1024ULL * 1024ULL)
@@ -26,7 +27,8 @@ enum { MAX_GPUS = 16, MAX_FAILS = 32, STALE_SECONDS = 5 };
 typedef struct {
     int index, lost;
     unsigned power_mw, limit_mw, util, mem_util, temp, sm_clock, mem_clock, pid;
-    unsigned long long mem_used_mib, throttle;
+    unsigned pcie_tx, pcie_rx, pcie_gen, pcie_width, p2p, xid;
+    unsigned long long mem_used_mib, throttle, ecc_errors;
 } gpu_t;
 
 typedef struct { char name[64]; int code; } fail_t;
@@ -64,6 +66,8 @@ static void defaults(void) {
         g->mem_clock = 405;
         g->throttle = 1; /* idle */
         g->mem_used_mib = 2;
+        g->pcie_gen = 5;
+        g->pcie_width = 16;
     }
 }
 
@@ -80,6 +84,13 @@ static void set_gpu(gpu_t *g, const char *key, const char *value) {
     else if (!strcmp(key, "throttle")) g->throttle = number;
     else if (!strcmp(key, "pid")) g->pid = number;
     else if (!strcmp(key, "lost")) g->lost = number;
+    else if (!strcmp(key, "pcie_tx")) g->pcie_tx = number;
+    else if (!strcmp(key, "pcie_rx")) g->pcie_rx = number;
+    else if (!strcmp(key, "pcie_gen")) g->pcie_gen = number;
+    else if (!strcmp(key, "pcie_width")) g->pcie_width = number;
+    else if (!strcmp(key, "p2p")) g->p2p = number;
+    else if (!strcmp(key, "xid")) g->xid = number;
+    else if (!strcmp(key, "ecc_errors")) g->ecc_errors = number;
 }
 
 static void set_machine(const char *key, char *value) {
@@ -283,10 +294,15 @@ API nvmlDeviceGetPciInfo_v3(void *device, pci_t *pci) {
     }
     DONE
 }
-API nvmlDeviceGetCurrPcieLinkGeneration(void *device, unsigned *value) { CARD *value = 5; DONE }
+API nvmlDeviceGetCurrPcieLinkGeneration(void *device, unsigned *value) { CARD *value = g->pcie_gen; DONE }
 API nvmlDeviceGetMaxPcieLinkGeneration(void *device, unsigned *value) { CARD *value = 5; DONE }
-API nvmlDeviceGetCurrPcieLinkWidth(void *device, unsigned *value) { CARD *value = 16; DONE }
+API nvmlDeviceGetCurrPcieLinkWidth(void *device, unsigned *value) { CARD *value = g->pcie_width; DONE }
 API nvmlDeviceGetMaxPcieLinkWidth(void *device, unsigned *value) { CARD *value = 16; DONE }
+API nvmlDeviceGetPcieThroughput(void *device, int counter, unsigned *kb_s) {
+    CARD *kb_s = counter == 0 ? g->pcie_tx : g->pcie_rx; /* the real driver measures for 20 ms here */
+    DONE
+}
+API nvmlDeviceGetPcieReplayCounter(void *device, unsigned *value) { CARD *value = 0; DONE }
 
 typedef struct { unsigned long long total, free, used; } memory_t;
 typedef struct { unsigned version; unsigned long long total, reserved, free, used; } memory_v2_t;
@@ -356,7 +372,7 @@ API nvmlDeviceGetComputeMode(void *device, int *mode) { CARD *mode = 0; DONE }
 API nvmlDeviceGetEccMode(void *device, int *current, int *pending) { CARD *current = *pending = now.ecc; DONE }
 API nvmlDeviceGetTotalEccErrors(void *device, int kind, int counter, unsigned long long *count) {
     (void)kind, (void)counter;
-    CARD *count = 0;
+    CARD *count = g->ecc_errors;
     DONE
 }
 API nvmlDeviceGetMigMode(void *device, unsigned *current, unsigned *pending) { CARD *current = *pending = 0; DONE }
@@ -373,4 +389,36 @@ API nvmlDeviceGetComputeRunningProcesses_v3(void *device, unsigned *count, proce
 }
 API nvmlDeviceGetGraphicsRunningProcesses_v3(void *device, unsigned *count, process_t *list) { (void)list; CARD *count = 0; DONE }
 API nvmlDeviceGetTopologyCommonAncestor(void *device, void *other, int *level) { (void)other; CARD *level = 40; DONE } /* system */
-API nvmlDeviceGetP2PStatus(void *device, void *other, int what, int *p2p) { (void)other, (void)what; CARD *p2p = 0; DONE }
+API nvmlDeviceGetP2PStatus(void *device, void *other, int what, int *p2p) {
+    (void)what;
+    CARD *p2p = g->p2p ? g->p2p : ((gpu_t *)other)->p2p;
+    DONE
+}
+
+/* Events: an Xid is told once to the whole process, when the file begins to name it. */
+typedef struct { void *device; unsigned long long type, data; unsigned instance, compute_instance; } event_t;
+static unsigned told[MAX_GPUS];
+API nvmlEventSetCreate(void **set) {
+    BEGIN *set = told;
+    END
+}
+API nvmlDeviceRegisterEvents(void *device, unsigned long long kinds, void *set) { (void)kinds, (void)set; CARD status = SUCCESS; DONE }
+API nvmlEventSetWait_v2(void *set, event_t *event, unsigned timeout_ms) {
+    (void)set, (void)timeout_ms;
+    BEGIN {
+        status = TIMEOUT;
+        for (unsigned i = 0; i < now.count && status == TIMEOUT; i++) {
+            if (now.gpu[i].xid && now.gpu[i].xid != told[i]) {
+                *event = (event_t){&now.gpu[i], 8, now.gpu[i].xid, 0xFFFFFFFF, 0xFFFFFFFF};
+                status = SUCCESS;
+            }
+            told[i] = now.gpu[i].xid;
+        }
+    }
+    END
+}
+API nvmlEventSetFree(void *set) {
+    (void)set;
+    BEGIN {}
+    END
+}

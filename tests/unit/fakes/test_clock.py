@@ -8,10 +8,12 @@ from itertools import pairwise
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from inferops_fake_engine.clock import FITTED, Pipeline, PrefillDone, TokenDone, build_stages
+from inferops_fake_engine.clock import FITTED, Continuous, Faults, Pipeline, PrefillDone, TokenDone, build_stages
 from inferops_fake_engine.clock.closed_loop import closed_loop
 from inferops_fake_engine.clock.fit import FIGURES, play
 from inferops_fake_engine.clock.parameters import Parameters
+
+FAULTS = (Faults(), Faults(kv_tokens=700), Faults(slow_hops={0: 30.0}), Faults(compile_after=(1, 3), compile_ms=100))
 
 
 def rate(
@@ -104,17 +106,51 @@ def test_a_batch_above_the_captured_size_runs_eagerly():
     assert pipeline.eager_passes > 0
 
 
+def played(faults=FAULTS[0], model=Pipeline, **changes):
+    stages = build_stages(num_layers=61, pp_size=8, graphs=True, parameters=FITTED)
+    pipeline = model(stages, async_depth=0, parameters=FITTED, faults=faults, **changes)
+    outcome = closed_loop(pipeline, concurrency=16, input_tokens=64, output_tokens=32, rounds=4)
+    return pipeline, outcome.output_tokens_per_s
+
+
+@pytest.mark.parametrize("model", [Pipeline, Continuous])
+def test_each_fault_costs_and_is_counted(model):
+    whole, speed = played(model=model)
+    assert whole.retracted == whole.compile_ms == 0
+    small, slower = played(Faults(kv_tokens=600), model=model)
+    assert slower < 0.8 * speed
+    assert small.queued_ms > whole.queued_ms
+    compiled, slower = played(Faults(compile_after=(20, 30), compile_ms=2000), model=model)
+    assert (compiled.compile_ms, slower < speed) == (4000, True)
+    assert played(Faults(slow_hops={2: 40.0}), model=model)[1] < speed
+    assert played(model=model, cohorted=True)[1] < 0.75 * speed
+
+
+def test_an_overfull_pool_retracts_the_youngest_and_every_answer_still_ends():
+    crowded, _ = played(Faults(kv_tokens=900))
+    assert crowded.retracted > 0
+
+
 @st.composite
 def _workload(draw):
     count = draw(st.integers(1, 12))
     return [(draw(st.floats(0, 500)), draw(st.integers(1, 600)), draw(st.integers(1, 9))) for _ in range(count)]
 
 
-@settings(max_examples=60, deadline=None)
-@given(_workload(), st.integers(0, 8), st.booleans(), st.integers(1, 4))
-def test_every_token_comes_once_in_order_and_nothing_stays_behind(work, depth, cohorted, pp_size):
+@settings(max_examples=120, deadline=None)
+@given(
+    _workload(),
+    st.integers(0, 8),
+    st.booleans(),
+    st.integers(1, 4),
+    st.sampled_from([Pipeline, Continuous]),
+    st.sampled_from(FAULTS),
+)
+def test_every_token_comes_once_in_order_and_nothing_stays_behind(work, depth, cohorted, pp_size, model, faults):
     stages = build_stages(num_layers=8, pp_size=pp_size, graphs=True, parameters=FITTED)
-    pipeline = Pipeline(stages, async_depth=depth, parameters=FITTED, cohorted=cohorted, max_running=6, chunked_prefill=512)
+    pipeline = model(
+        stages, async_depth=depth, parameters=FITTED, cohorted=cohorted, max_running=6, chunked_prefill=512, faults=faults
+    )
     seen: dict[int, list[tuple[float, bool]]] = {key: [] for key in range(len(work))}
     prefilled: dict[int, float] = {}
     last_at = 0.0
@@ -125,7 +161,7 @@ def test_every_token_comes_once_in_order_and_nothing_stays_behind(work, depth, c
             assert event.at_ms >= last_at
             last_at = event.at_ms
             if isinstance(event, PrefillDone):
-                prefilled[event.request] = event.at_ms
+                prefilled.setdefault(event.request, event.at_ms)  # a retracted request is read twice
             elif isinstance(event, TokenDone):
                 seen[event.request].append((event.at_ms, event.last))
 

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from . import log
+from .clock import Parameters
 
 
 @dataclass(frozen=True)
@@ -23,6 +24,12 @@ class Control:
     drop_fields: tuple[str, ...] = ()  # flags that never reach the engine
     slow_stages: dict[int, float] = field(default_factory=dict)  # pp_rank → factor
     cohorted: bool = False  # requests that arrive join the fullest slot
+    continuous: bool = False  # the second scheduler model, with other laws
+    parameters: dict[str, float] = field(default_factory=dict)  # of the clock, by name (clock/parameters.py)
+    slow_hops: dict[int, float] = field(default_factory=dict)  # pp_rank that sends → extra ms
+    kv_tokens: int | None = None  # size of the KV pool
+    compile_after: tuple[int, ...] = ()  # after so many admitted requests a pass waits for a kernel that is compiled
+    compile_ms: float = 3000.0  # simulated time of one such wait
     num_layers: int | None = None  # when the model folder has no config.json
     # live
     report_fields: dict[str, Any] = field(default_factory=dict)  # /server_info says this instead (dotted for phases)
@@ -36,6 +43,9 @@ class Control:
     hang_after_tokens: int | None = None  # a reply stops for ever after this many tokens
     crash_after_requests: int | None = None  # the process dies when this request has been taken
     fail_every: int | None = None  # every n-th generation answers 500
+    link_delay_ms: float = 0.0  # wall-clock time that each answer waits on the network before its first byte
+    link_bytes_per_s: float | None = None  # what the network lets through, all answers together
+    cards: dict[str, dict[str, int]] = field(default_factory=dict)  # index → facts of the stand-in NVML, say {"3": {"xid": 79}}
     throttle: dict[str, Any] = field(default_factory=dict)  # {"factor": 1.5, "reasons": ["sw_thermal"], "gpus": [0]}
 
 
@@ -47,8 +57,14 @@ def parse(values: dict[str, Any]) -> Control:
     fixed = dict(values)
     if "drop_fields" in fixed:
         fixed["drop_fields"] = tuple(fixed["drop_fields"])
-    if "slow_stages" in fixed:
-        fixed["slow_stages"] = {int(k): float(v) for k, v in fixed["slow_stages"].items()}
+    for name in ("slow_stages", "slow_hops"):
+        if name in fixed:
+            fixed[name] = {int(k): float(v) for k, v in fixed[name].items()}
+    if "compile_after" in fixed:
+        fixed["compile_after"] = tuple(sorted(fixed["compile_after"]))
+    wrong = sorted(set(fixed.get("parameters", {})) - set(Parameters.sources()))
+    if wrong:
+        raise ValueError(f"unknown parameter {', '.join(wrong)}; known: {', '.join(Parameters.sources())}")
     return Control(**fixed)
 
 

@@ -4,21 +4,18 @@ from __future__ import annotations
 
 import asyncio
 import itertools
-from collections import deque
 from collections.abc import AsyncIterator, Callable
 
+from .books import Books
 from .clock import Pipeline, TokenDone
-
-RATE_WINDOW_MS = 2000.0
 
 
 class Engine:
     def __init__(self, pipeline: Pipeline, *, timescale: float) -> None:
         self.pipeline = pipeline
         self.timescale = timescale
+        self.books = Books(pipeline, timescale=timescale)
         self.on_pass: Callable[[], None] = lambda: None
-        self.prompt_tokens = self.cached_tokens = self.output_tokens = self.finished = 0
-        self._recent: deque[float] = deque()
         self._queues: dict[int, asyncio.Queue[bool]] = {}
         self._keys = itertools.count()
         self._loop = asyncio.get_running_loop()
@@ -35,11 +32,7 @@ class Engine:
         return (self._loop.time() - self._zero) * 1000.0 * self.timescale
 
     def tokens_per_s(self) -> float:
-        """Output tokens per second of simulated time, over the last two seconds."""
-        horizon = self.now_ms() - RATE_WINDOW_MS
-        while self._recent and self._recent[0] < horizon:
-            self._recent.popleft()
-        return len(self._recent) / RATE_WINDOW_MS * 1000.0
+        return self.books.tokens_per_s(self.now_ms())
 
     async def generate(self, *, prompt_tokens: int, cached_tokens: int, output_tokens: int) -> AsyncIterator[bool]:
         """Yield once per token, with whether it is the last; leaving early takes the request out of the pipeline."""
@@ -47,32 +40,26 @@ class Engine:
         queue: asyncio.Queue[bool] = asyncio.Queue()
         self._queues[key] = queue
         self._advance()
-        self.pipeline.submit(
-            max(self.now_ms(), self.pipeline.now_ms),
-            key,
-            prompt_tokens=prompt_tokens - cached_tokens,
-            output_tokens=output_tokens,
-        )
-        self.prompt_tokens += prompt_tokens
-        self.cached_tokens += cached_tokens
+        at = max(self.now_ms(), self.pipeline.now_ms)
+        self.pipeline.submit(at, key, prompt_tokens=prompt_tokens - cached_tokens, output_tokens=output_tokens)
+        self.books.begin(key, at, prompt_tokens=prompt_tokens, cached_tokens=cached_tokens)
         self._schedule()
         last = False
         try:
             while not last:
                 last = await queue.get()
                 yield last
-            self.finished += 1
         finally:
             del self._queues[key]
             if not last:
                 self.pipeline.cancel(key)
+                self.books.forget(key)
 
     def _advance(self) -> None:
         for event in self.pipeline.advance(self.now_ms()):
+            self.books.note(event)
             if not isinstance(event, TokenDone):
                 continue
-            self.output_tokens += 1
-            self._recent.append(event.at_ms)
             queue = self._queues.get(event.request)
             if queue is not None:
                 queue.put_nowait(event.last)

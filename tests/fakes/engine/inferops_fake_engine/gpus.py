@@ -45,10 +45,11 @@ def render(server: Server, compute: list[float], memory: list[float]) -> str:
             "mem_util": round(streaming * 100),
             "mem_used_mib": round(0.85 * 97887) if server.phase != "loading" else 2048,
             "temp": round(32 + watts / 12),
-            "sm_clock": 1200 if slowed else 2430,
+            "sm_clock": round(2430 / float(throttle.get("factor", 1.5))) if slowed else 2430,
             "throttle": reasons if slowed else (GPU_IDLE_REASON if busy < 0.005 else 0),
             "pid": os.getpid(),
         }
+        facts |= server.control.cards.get(str(index), {})
         lines += [f"gpu {index} {key} {value}" for key, value in facts.items()]
     return "\n".join(lines) + "\n"
 

@@ -10,6 +10,8 @@ from email.utils import formatdate
 from http import HTTPStatus
 from typing import Any
 
+from .link import Link
+
 MAX_BODY = 64 << 20
 
 
@@ -49,8 +51,9 @@ AccessLog = Callable[[Request, int], None]
 
 
 class HttpServer:
-    def __init__(self, handler: Handler, access_log: AccessLog) -> None:
+    def __init__(self, handler: Handler, access_log: AccessLog, link: Link) -> None:
         self._handler = handler
+        self._link = link
         self._access_log = access_log
         self._server: asyncio.Server | None = None
 
@@ -117,6 +120,7 @@ class HttpServer:
         if isinstance(answer, Stream):
             head.append("Transfer-Encoding: chunked")
             writer.write("\r\n".join([*head, "", ""]).encode())
+            await self._link.open()
             return await self._pour(answer.chunks, reader, writer) and keep
         head.append(f"content-length: {len(answer.body)}")
         head += [f"{k}: {v}" for k, v in answer.headers.items()]
@@ -125,12 +129,12 @@ class HttpServer:
         await writer.drain()
         return keep
 
-    @staticmethod
-    async def _pour(chunks: AsyncIterator[bytes], reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> bool:
+    async def _pour(self, chunks: AsyncIterator[bytes], reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> bool:
         try:
             async for chunk in chunks:
                 if reader.at_eof():
                     return False
+                await self._link.carry(len(chunk))
                 writer.write(b"%x\r\n%b\r\n" % (len(chunk), chunk))
                 await writer.drain()
             writer.write(b"0\r\n\r\n")

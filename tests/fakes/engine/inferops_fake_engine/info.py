@@ -6,7 +6,7 @@ import time
 from copy import deepcopy
 from typing import Any
 
-from .state import KV_TOKENS, Server
+from .state import Server
 
 
 def _overlay(values: dict[str, Any], dotted: str, value: Any) -> None:
@@ -28,14 +28,19 @@ def server_info(server: Server) -> dict[str, Any]:
         "last_gen_throughput": server.engine.tokens_per_s() if server.engine else 0.0,
         "decode_cuda_graph_bs": list(info["cuda_graph_config"]["decode"]["bs"] or []) if graphs else [],
     }
-    state["memory_usage"] |= {"weight": per_stage_gb, "kvcache": 6.4, "startup_available": 92.1, "token_capacity": KV_TOKENS}
+    state["memory_usage"] |= {
+        "weight": per_stage_gb,
+        "kvcache": 6.4,
+        "startup_available": 92.1,
+        "token_capacity": server.kv_tokens,
+    }
     state["memory_usage"]["graph"]["decode"] = 1.2 if graphs else 0.0
     state["decode_cuda_graph_memory_gb"] = 1.2 if graphs else 0.0
     info |= {
         "launch_command": " ".join(server.launch_words),
         "status": "ready" if server.phase == "ready" else server.phase,
         "startup_time": time.time() - server.started_at,
-        "max_total_num_tokens": KV_TOKENS,
+        "max_total_num_tokens": server.kv_tokens,
         "max_req_input_len": server.context_length - 6,
         "internal_states": [state],
         "version": server.recording.version,

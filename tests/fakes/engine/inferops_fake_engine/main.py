@@ -17,6 +17,7 @@ from .control import ControlFile
 from .driver import Engine
 from .gpus import GpuWriter
 from .http import HttpServer, Request, Response
+from .link import Link
 from .recording import NoRecording, installed_version, load
 from .resolve import Refused, resolve
 from .state import Server
@@ -109,9 +110,9 @@ def _log_passes(server: Server) -> None:
     if passes - seen < DECODE_LOG_INTERVAL:
         return
     server.logged_passes = passes
-    used = pipeline.running * 640
+    used = pipeline.kv_used
     log.line(
-        f"Decode batch, #running-req: {pipeline.running}, #token: {used}, token usage: {used / 262_144:.2f}, "
+        f"Decode batch, #running-req: {pipeline.running}, #token: {used}, token usage: {used / server.kv_tokens:.2f}, "
         f"cuda graph: {server.resolved.decode_graphs}, gen throughput (token/s): {engine.tokens_per_s():.2f}, "
         f"#queue-req: {pipeline.queued}",
         rank="PP0" if server.pp_size > 1 else "",
@@ -155,7 +156,7 @@ async def _live(server: Server) -> int:
             traceback.print_exc()
             return Response.json({"error": {"message": "the simulated engine is broken; see its log"}}, 500)
 
-    http = HttpServer(handle, access)
+    http = HttpServer(handle, access, Link(lambda: server.control))
     host, port = server.args["host"], server.args["port"]
     try:
         await http.start(host, port)

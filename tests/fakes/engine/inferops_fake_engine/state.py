@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import json
 import time
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from .clock import FITTED, Pipeline, build_stages
+from .clock import FITTED, Continuous, Faults, Pipeline, build_stages
 from .control import Control, ControlFile
 from .driver import Engine
 from .recording import Recording
@@ -68,23 +68,34 @@ class Server:
         text = self.model_config.get("text_config", self.model_config)
         return int(self.control.num_layers or text.get("num_hidden_layers", K2_6_LAYERS))
 
+    @property
+    def kv_tokens(self) -> int:
+        return self.control.kv_tokens or KV_TOKENS
+
     def build_pipeline(self) -> Pipeline:
         control, args = self.control, self.args
+        parameters = replace(FITTED, **control.parameters)
         stages = build_stages(
             num_layers=self.num_layers,
             pp_size=self.pp_size,
             tp_size=self.tp_size,
             graphs=self.resolved.decode_graphs,
             graph_max_batch=args["cuda_graph_config"]["decode"]["max_bs"] or 256,
-            parameters=FITTED,
+            parameters=parameters,
             slowdown=control.slow_stages,
         )
-        return Pipeline(
+        return (Continuous if control.continuous else Pipeline)(
             stages,
             async_depth=int(args["pp_async_batch_depth"] or 0),
-            parameters=FITTED,
+            parameters=parameters,
             max_running=args["max_running_requests"] or 2048,
             max_micro_batch=args["pp_max_micro_batch_size"],
             chunked_prefill=args["chunked_prefill_size"] or 8192,
             cohorted=control.cohorted,
+            faults=Faults(
+                slow_hops=control.slow_hops,
+                kv_tokens=control.kv_tokens,
+                compile_after=control.compile_after,
+                compile_ms=control.compile_ms,
+            ),
         )

@@ -39,6 +39,9 @@ class Parameters:
     )
     prefill_base_ms: float = _named(2.0, "assumed: per stage and prefill pass")
     allreduce_ms_per_layer: float = _named(0.11, "assumed: two all-reduces per layer when tp_size > 1")
+    kernel_factor: float = _named(
+        1.0, "assumed: time of a decode pass / time to stream its weights; > 1: kernels that do not suit"
+    )
 
     @classmethod
     def sources(cls) -> dict[str, str]:

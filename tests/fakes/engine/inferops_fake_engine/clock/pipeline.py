@@ -8,6 +8,8 @@ The rules, and which of them are assumptions:
 - A slot makes one pass at a time: a prefill pass for requests that have just joined, else a decode pass for the rest.
 - After handing a pass on, a stage stays occupied by CPU work for each request of it.  A lone stream never waits for
   that, since the stage is free again long before the next token; a filled pipeline does.
+- A request holds its context in the KV pool.  One that would not fit waits; when decoding overflows the pool, the youngest
+  request of the micro-batch goes back to the head of the queue and its context is read again (a retraction).
 - Occupancy is hidden in part once more micro-batches are in flight than there are stages (assumed linear): there is
   then always one whose GPU work overlaps the other's CPU work.  So depth acts through slots alone.
 """
@@ -19,6 +21,7 @@ from collections import deque
 from collections.abc import Hashable, Iterator
 from dataclasses import dataclass, field
 
+from .faults import NO_FAULTS, Faults
 from .parameters import Parameters
 from .stages import Stage
 
@@ -40,11 +43,17 @@ class TokenDone:
     last: bool
 
 
-@dataclass
+@dataclass(eq=False)
 class _Request:
     key: Hashable
     prompt_tokens: int
     remaining: int
+    waits_since_ms: float
+    made: int = 0
+
+    @property
+    def context(self) -> int:
+        return self.prompt_tokens + self.made
 
 
 @dataclass
@@ -72,7 +81,10 @@ class Pipeline:
         max_micro_batch: int | None = None,
         chunked_prefill: int = 8192,
         cohorted: bool = False,
+        faults: Faults = NO_FAULTS,
     ) -> None:
+        self._faults = faults
+        self._compiles = list(faults.compile_after)
         self._stages = stages
         self._p = parameters
         self._slots = [_Slot() for _ in range(len(stages) + max(0, async_depth))]
@@ -93,6 +105,12 @@ class Pipeline:
         self.graph_passes = 0
         self.eager_passes = 0
         self.prefill_passes = 0
+        self.host_ms = [0.0] * len(stages)  # CPU work that held the stage after its passes
+        self.forward_ms = [0.0] * len(stages)  # passes as the scheduler sees them
+        self.compile_ms = 0.0
+        self.retracted = 0
+        self.admitted = 0
+        self.queued_ms = 0.0  # what the admitted ones have waited for a place
 
     # ------------------------------------------------------------------ outside
     @property
@@ -102,6 +120,11 @@ class Pipeline:
     @property
     def queued(self) -> int:
         return len(self._waiting)
+
+    @property
+    def kv_used(self) -> int:
+        """Tokens in the KV pool."""
+        return sum(r.context for slot in self._slots for part in (slot.joining, slot.running, slot.prefill) for r in part)
 
     @property
     def in_flight(self) -> int:
@@ -119,7 +142,7 @@ class Pipeline:
         if output_tokens < 1 or prompt_tokens < 0:
             raise ValueError("a request has at least one output token and no negative prompt")
         self.now_ms = at_ms
-        self._waiting.append(_Request(key, prompt_tokens, output_tokens))
+        self._waiting.append(_Request(key, prompt_tokens, output_tokens, at_ms))
         self._admit()
 
     def cancel(self, key: Hashable) -> None:
@@ -163,13 +186,39 @@ class Pipeline:
         return min(room, key=lambda i: (self._slots[i].load, (i - self._next_slot) % count))
 
     def _admit(self) -> None:
-        while self._waiting and self.running < self._max_running:
+        while self._waiting and self.running < self._max_running and self._fits(self._waiting[0]):
             index = self._choose_slot()
             if index is None:
                 return
-            self._slots[index].joining.append(self._waiting.popleft())
+            request = self._waiting.popleft()
+            self.admitted += 1
+            self.queued_ms += self.now_ms - request.waits_since_ms
+            self._slots[index].joining.append(request)
             self._next_slot = (index + 1) % len(self._slots)
             self._begin_pass(index)
+
+    def _fits(self, request: _Request) -> bool:
+        pool = self._faults.kv_tokens
+        return pool is None or not self.running or self.kv_used + request.context < pool
+
+    def _count(self, slot: _Slot) -> list[_Request]:
+        """Count the pass that has just ended; return the requests that got a token from it."""
+        if slot.prefill:
+            self.prefill_passes += 1
+            return list(slot.prefill)
+        if slot.running and len(slot.running) <= self._stages[0].graph_max_batch:
+            self.graph_passes += 1
+        elif slot.running:
+            self.eager_passes += 1
+        return list(slot.running)
+
+    def _retract(self, slot: _Slot) -> None:
+        """Send the youngest of a micro-batch back while the pool is overfull; its context must be read again."""
+        pool = self._faults.kv_tokens
+        while pool is not None and self.kv_used > pool and len(slot.running) > 1:
+            victim = slot.running.pop()
+            self.retracted += 1
+            self._waiting.appendleft(_Request(victim.key, victim.context, victim.remaining, self.now_ms))
 
     def _begin_pass(self, index: int) -> None:
         """Queue the slot at the first stage, unless a pass is under way or nothing is there to do."""
@@ -190,22 +239,37 @@ class Pipeline:
             return
         index = self._queues[stage].popleft()
         slot, model = self._slots[index], self._stages[stage]
-        if slot.prefill:
-            batch = len(slot.prefill)
-            cost = memory = model.prefill_ms(sum(r.prompt_tokens for r in slot.prefill))
-        else:
-            batch = max(1, len(slot.running))
-            cost, memory = model.decode_ms(batch), model.memory_ms(batch)
+        batch, cost, memory = self._work(slot, model)
         cost *= self.throttle[stage]
         self.compute_ms[stage] += cost
         self.memory_ms[stage] += memory
         self._stage_busy[stage] = True
-        done = self.now_ms + cost
-        self._push(done + self._occupancy_ms(batch), "free", stage, index)
+        done = self.now_ms + cost + self._compile_ms(stage)
+        occupied = self._occupancy_ms(batch)
+        self.host_ms[stage] += occupied
+        self.forward_ms[stage] += done - self.now_ms
+        self._push(done + occupied, "free", stage, index)
+        hop = self._p.hop_ms + self._faults.slow_hops.get(stage, 0.0) if len(self._stages) > 1 else 0.0
         if stage + 1 < len(self._stages):
-            self._push(done + self._p.hop_ms, "arrive", stage + 1, index)
+            self._push(done + hop, "arrive", stage + 1, index)
         else:
-            self._push(done + (self._p.hop_ms if len(self._stages) > 1 else 0.0), "finish", stage, index)
+            self._push(done + hop, "finish", stage, index)
+
+    def _work(self, slot: _Slot, model: Stage) -> tuple[int, float, float]:
+        """Requests of a pass, its time on a stage, and the part of it in which memory streams [ms]."""
+        if slot.prefill:
+            cost = model.prefill_ms(sum(r.prompt_tokens for r in slot.prefill))
+            return len(slot.prefill), cost, cost
+        batch = max(1, len(slot.running))
+        return batch, model.decode_ms(batch), model.memory_ms(batch)
+
+    def _compile_ms(self, stage: int) -> float:
+        """Time for which this pass waits for a kernel that was not compiled yet; the cards idle, the CPUs work."""
+        if stage or not self._compiles or self.admitted < self._compiles[0]:
+            return 0.0
+        self._compiles.pop(0)
+        self.compile_ms += self._faults.compile_ms
+        return self._faults.compile_ms
 
     def _occupancy_ms(self, batch: int) -> float:
         stages = len(self._stages)
@@ -216,24 +280,18 @@ class Pipeline:
 
     def _finish(self, slot: _Slot, index: int) -> Iterator[PrefillDone | TokenDone]:
         slot.busy = False
-        done, slot.prefill = slot.prefill, []
-        prefilled = bool(done)
-        if prefilled:
-            self.prefill_passes += 1
-            slot.running.extend(done)
-        else:
-            done = list(slot.running)
-            if done and len(done) <= self._stages[0].graph_max_batch:
-                self.graph_passes += 1
-            elif done:
-                self.eager_passes += 1
+        prefilled, done = slot.prefill, self._count(slot)
+        slot.running.extend(prefilled)
+        slot.prefill = []
         for request in done:
             request.remaining -= 1
+            request.made += 1
             last = request.remaining == 0
             if last:
                 slot.running.remove(request)
-            if prefilled:
+            if request in prefilled:
                 yield PrefillDone(self.now_ms, request.key)
             yield TokenDone(self.now_ms, request.key, last)
+        self._retract(slot)
         self._admit()
         self._begin_pass(index)

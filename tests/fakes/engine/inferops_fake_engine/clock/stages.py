@@ -31,7 +31,7 @@ class Stage:
         p = self.parameters
         launch = 0.0 if requests <= self.graph_max_batch else self.layers * p.launch_ms_per_layer
         reduce = self.layers * p.allreduce_ms_per_layer if self.tp_size > 1 else 0.0
-        return self.memory_ms(requests) + launch + reduce
+        return self.memory_ms(requests) * p.kernel_factor + launch + reduce
 
     def prefill_ms(self, tokens: int) -> float:
         p = self.parameters
