@@ -6,6 +6,8 @@ from __future__ import annotations
 import re
 
 LONGEST = 300
+# uvicorn's access log. Our own probes fill it while a server hangs, so it tells neither progress nor a cause.
+REQUEST = re.compile(r'"(GET|POST|HEAD) \S+ HTTP/[\d.]+" \d{3}')
 # SGLang reports that a child failed after the child said why (srt/managers/scheduler.py, srt/entrypoints/engine.py, 0.5.23).
 FOLLOWS = re.compile(r"sigquit|usually means|initialization failed|^\s*killed\s*$", re.IGNORECASE)
 CAUSE = re.compile(
@@ -22,21 +24,24 @@ class LastWords:
         self.line = ""
         self._cause = ""
 
-    def hear(self, line: str) -> None:
-        """Take one line.
+    def hear(self, line: str) -> bool:
+        """Take one line; tell whether the engine says something by it, which an account of a request does not.
 
         >>> words = LastWords()
         >>> for line in ("RuntimeError: Not enough memory.", "", "Received sigquit from a child process."):
-        ...     words.hear(line)
+        ...     dummy = words.hear(line)
+        >>> words.hear('INFO:     127.0.0.1:5 - "GET /health HTTP/1.1" 503 Service Unavailable')
+        False
         >>> words.line, words.cause
         ('Received sigquit from a child process.', 'RuntimeError: Not enough memory.')
         """
         text = line.strip()[-LONGEST:]
-        if not text:
-            return
+        if not text or REQUEST.search(text):
+            return False
         self.line = text
         if CAUSE.search(text) and not FOLLOWS.search(text):
             self._cause = text
+        return True
 
     @property
     def cause(self) -> str:

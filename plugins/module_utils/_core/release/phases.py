@@ -48,12 +48,11 @@ def start_unit(tx: Transaction, unit: str, spec: ReleaseSpec, *, restarts_allowe
         if state.restarts > restarts_allowed or (state.sub == "auto-restart" and state.restarts == restarts_allowed):
             raise PhaseError(f"{unit} crashed while starting: {state.why_down()}")
         if now >= deadline:
-            raise PhaseError(f"{unit} is not ready after {human_seconds(now - begun)}: {state.text or state.sub}")
+            raise PhaseError(f"{unit} is not ready after {human_seconds(now - begun)}; last {state.text or state.sub}")
         if now - said >= SAY_EVERY_S:
             said = now
-            tx.progress.say(
-                f"loading for {human_seconds(now - begun)}: {state.text or state.sub}", elapsed_s=round(now - begun, 1)
-            )
+            # The text of the unit begins with the time, except in its first second.
+            tx.progress.say(f"loading, {state.text or state.sub}", elapsed_s=round(now - begun, 1))
         host.sleep(1)
     if spec.id == tx.spec.id:
         tx.attempt["load_s"] = round(host.now() - begun, 1)

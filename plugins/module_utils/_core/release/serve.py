@@ -154,10 +154,12 @@ class Wrapper:
             if now - extended >= EXTEND_EVERY_S or extended == begun:
                 extended = now
                 self.notifier.extend(EXTEND_BY_S)
+            warming = False
             found = proof.models_trouble(self.http, self.base_url, self.served_name, self.key, timeout_s=2)
             if found is None:
                 # 503 until SGLang's own warm-up request is through: a balancer in front would see this server as down.
                 found = proof.health_trouble(self._probe, self.base_url, self.key)
+                warming = found is not None
             if found is None:
                 listening = listening or now
                 self.notifier.extend(EXTEND_BY_S + one_s)
@@ -173,7 +175,8 @@ class Wrapper:
                     return EXIT_SILENT, silent
             else:
                 trouble = found
-                self.notifier.status(f"{human_seconds(now - begun)}: {self.said.line or 'loading'}")
+                told = f"listens, warming up: {found}" if warming else self.said.line or "loading"
+                self.notifier.status(f"{human_seconds(now - begun)}: {told}")
             time.sleep(POLL_S)
         self.process.wait()
         return None
@@ -218,8 +221,7 @@ class Wrapper:
             return
         for raw in stream:
             line = scrub(raw.decode(errors="replace").rstrip("\r\n"), self.secrets)
-            self.life.lines += 1
-            self.said.hear(line)
+            self.life.lines += self.said.hear(line)
             print(line, flush=True)
 
 

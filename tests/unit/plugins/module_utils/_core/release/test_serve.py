@@ -39,7 +39,8 @@ class H(http.server.BaseHTTPRequestHandler):
     def answer(self, data):
         body = json.dumps(data).encode()
         self.send_response(200); self.send_header("Content-Length", str(len(body))); self.end_headers(); self.wfile.write(body)
-    def log_message(self, *a): pass
+    def log_message(self, text, *values): print("INFO:     127.0.0.1:5 - " + text % values, flush=True)
+    def log_error(self, *a): pass
 signal.signal(signal.SIGTERM, lambda *a: sys.exit(0))
 http.server.ThreadingHTTPServer(("127.0.0.1", port), H).serve_forever()
 """
@@ -54,7 +55,7 @@ def free_port():
 class Systemd:
     """Listens where systemd would, and starts the wrapper as its unit does."""
 
-    def __init__(self, tmp_path: Path, mode: str, start_s: float = 20) -> None:
+    def __init__(self, tmp_path: Path, mode: str, start_s: float = 20, stall_s: float = 900) -> None:
         (tmp_path / "engine.py").write_text(ENGINE)
         (tmp_path / "engine.yaml").write_text('api-key: "sk-child-1"\n')
         self.socket = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
@@ -72,6 +73,8 @@ class Systemd:
             "kimi",
             "--start-s",
             str(start_s),
+            "--stall-s",
+            str(stall_s),
             "--generate-s",
             "2",
         ]
@@ -143,6 +146,22 @@ def test_a_port_that_answers_is_not_ready(start, mode, code):
     assert unit.listen(None)
     assert unit.end()[0] == code
     assert "READY=1" not in unit.heard
+
+
+def test_a_warm_up_that_never_ends_is_named_and_the_account_of_our_own_probes_is_not(start):
+    unit = start("red", start_s=3)
+    assert unit.listen(None)
+    unit.end()
+    told = [line for line in unit.heard if line.startswith("STATUS=")]
+    assert any("warming up: /health answers 503" in line for line in told)
+    assert not any('"GET /' in line for line in told)
+
+
+def test_our_own_probes_in_the_log_are_no_sign_of_life(start):
+    unit = start("red", start_s=15, stall_s=2)
+    assert unit.listen(None)
+    assert unit.end()[0] == 66
+    assert "no sign of life" in [line for line in unit.heard if line.startswith("STATUS=")][-1]
 
 
 def test_the_status_names_the_error_and_not_what_followed_from_it(start):
