@@ -24,7 +24,8 @@ options:
   plan:
     description:
       - The gate plan, see C(docs/metrics.md). An unknown key or limit is refused by name.
-      - A point without limits is observed only.
+      - A point without limits is observed only. A plan without any is held to the promoted release, on a first deploy to a
+        share of the bound.
     type: dict
     required: true
   out_dir:
@@ -34,8 +35,9 @@ options:
   context:
     description:
       - What is known around the gate, for the bound and the diagnosis.
-      - Keys are C(model_config), C(tp_size), C(pp_size), C(partition), C(kv_cache_dtype), C(bandwidth_gb_s), C(gpu_count),
-        C(promoted_result). An absent key is unknown; layout is then read from the running server.
+      - Keys are C(model_config), C(tp_size), C(pp_size), C(partition), C(kv_cache_dtype), C(bandwidth_gb_s),
+        C(bandwidths_gb_s), C(gpu_count), C(promoted_result). An absent key is unknown; layout is then read
+        from the running server.
     type: dict
     default: {}
   api_key_file:

@@ -78,13 +78,29 @@ def summary(result: dict[str, Any], out: Path) -> str:
         rate, ci = point["output_tokens_per_s"], point["ci"]
         shown = "nothing measured" if rate is None else f"{rate:.1f} tok/s"
         interval = "" if ci is None else f" ({ci[0]:.1f} … {ci[1]:.1f})"
-        bound = "" if point["bound_tokens_per_s"] is None else f", bound {point['bound_tokens_per_s']:.0f}"
-        lines.append(f"  concurrency {point['concurrency']:>3}: {shown}{interval}{bound}: {point['verdict']}")
+        lines.append(f"  concurrency {point['concurrency']:>3}: {shown}{interval}{_bound_text(point)}: {point['verdict']}")
+        if point.get("headroom"):
+            lines.append(f"                   {point['headroom']}")
     lines += [f"  reason: {reason}" for reason in result["reasons"]]
     lines += [f"  {item['code']}: {item['message']}" for item in result["diagnosis"]]
     lines += [f"  note: {note}" for note in result["notes"]]
+    if any(point["bound_tokens_per_s"] is not None for point in result["points"]):
+        lines += [f"  bound: {line}" for line in result["bound"]["assumptions"]]
     lines.append(f"report: {out / 'report.html'}")
     return "\n".join(lines)
+
+
+def _bound_text(point: dict[str, Any]) -> str:
+    fillings = point.get("fillings")
+    if not fillings:
+        return ""
+    text = f", bound {fillings['filled_tokens_per_s']:.0f}"
+    if "serial_tokens_per_s" not in fillings or point["concurrency"] == 1:
+        return text
+    return (
+        f"{text} ({fillings['filled']}; one request each {fillings['one_each_tokens_per_s']:.0f}, "
+        f"all in one {fillings['serial_tokens_per_s']:.0f})"
+    )
 
 
 def _report(options: argparse.Namespace) -> int:

@@ -3,19 +3,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from statistics import fmean
 from typing import Any
 
 from ..errors import InferopsError
 from ..topology.model import ModelShape
-from ..topology.roofline import best_filling, stage_read_bytes
+from ..topology.roofline import bound, stage_bandwidths, stage_read_bytes
+from .bound import READ_OVER_COPY, PointBound
 
 
 @dataclass(frozen=True)
 class GateContext:
     """model_config is the content of config.json; promoted_result the result of the release that serves now.
 
+    ``bandwidth_gb_s`` is the edition's value for one card, ``bandwidths_gb_s`` what was measured on each, in rank order.
     ``about`` is what the result tells beside its figures: ``asked`` {field: value}, ``check`` (a report of the argument
     check) and ``release`` {id, instance}.
     """
@@ -26,6 +29,7 @@ class GateContext:
     partition: str | None = None
     kv_cache_dtype: str = "auto"
     bandwidth_gb_s: float | None = None
+    bandwidths_gb_s: Sequence[float] | None = None
     gpu_count: int | None = None
     promoted_result: Mapping[str, Any] | None = None
     about: Mapping[str, Any] | None = None
@@ -56,21 +60,54 @@ class GateContext:
             }
         )
 
-    def bound(self, *, concurrency: int, context_tokens: float) -> float | None:
-        """Return the roofline bound at a concurrency [tokens/s], None when model, layout or bandwidth is unknown."""
-        if self.model_config is None or self.tp_size is None or self.pp_size is None or self.bandwidth_gb_s is None:
+    def bound(self, *, concurrency: int, context_tokens: float) -> PointBound | None:
+        """Return the roofline bound at a concurrency, None when model, layout or bandwidth is unknown."""
+        if self.model_config is None or self.tp_size is None or self.pp_size is None:
             return None
-        filling = best_filling(
+        measured = self._measured()
+        found = bound(
             ModelShape.from_config(self.model_config),
             tp_size=self.tp_size,
             pp_size=self.pp_size,
             concurrency=concurrency,
-            bandwidth_gb_s=self.bandwidth_gb_s,
+            bandwidth_gb_s=self.bandwidth_gb_s if measured is None else measured,
             context_tokens=context_tokens,
             partition=self.partition,
             kv_cache_dtype=self.kv_cache_dtype,
         )
-        return None if filling is None else filling.tokens_per_s
+        if found is None:
+            return None
+        ceiling = 1.0 if measured is None else max(READ_OVER_COPY, (self.bandwidth_gb_s or 0) / fmean(measured))
+        return PointBound(found, self.pp_size > 1, ceiling)
+
+    def assumptions(self) -> list[str]:
+        """Say what the bound rests on."""
+        measured = self._measured()
+        if measured is None and self.bandwidth_gb_s is None:
+            return []
+        source = (
+            f"{self.bandwidth_gb_s:g} GB/s per card, the value given for this edition"
+            if measured is None
+            else f"{min(measured):.0f} … {max(measured):.0f} GB/s per stage, measured by copies on the cards"
+        )
+        spread = "even stages" if self.partition is None else f"stages of {self.partition} layers"
+        return [
+            f"memory bandwidth: {source}",
+            f"layout tp {self.tp_size}, pp {self.pp_size}, {spread}",
+            "counted: weights once per micro-batch, the cache of each request",
+            "routed experts chosen uniformly, requests filled into micro-batches in the best way",
+            "not counted: compute, launches, links, all-reduces",
+        ]
+
+    def bandwidth(self) -> float | None:
+        """Return the memory bandwidth of a card that the bound rests on [GB/s]; the mean over stages where each was measured."""
+        measured = self._measured()
+        return self.bandwidth_gb_s if measured is None else fmean(measured)
+
+    def _measured(self) -> tuple[float, ...] | None:
+        if not self.bandwidths_gb_s or self.tp_size is None or self.pp_size is None:
+            return None
+        return stage_bandwidths(self.bandwidths_gb_s, tp_size=self.tp_size, pp_size=self.pp_size)
 
     def evidence(self, require: Mapping[str, float]) -> dict[str, Any]:
         """Return what the diagnosis may use beside the result."""

@@ -79,6 +79,7 @@ class PointRun:
     def entry(self, *, gpus: list[dict[str, Any]], stream_interval: int | None, doubts: list[str]) -> dict[str, Any]:
         """Return this point as it stands in the result."""
         plan, load, bound = self.against.plan, self.load, self.against.bound
+        speed_limit = None if bound is None else bound.tokens_per_s
         figures = point_figures(load, self.point.limits, plan.confidence)
         passes = engine.graph_passes(self.before, self.after)
         if figures["cached_tokens_ratio"] is None:
@@ -90,7 +91,7 @@ class PointRun:
             [check_load(load, plan, stream_interval=stream_interval), check_passes(passes, plan.require)],
             [
                 *check_cache(figures["cached_tokens_ratio"], plan),
-                *check_bound(low, bound),
+                *check_bound(low, None if bound is None else bound.ceiling_tokens_per_s),
                 *check_client(self.cpu_ratio, load, in_flight_mean(load)),
                 *doubts,
             ],
@@ -100,8 +101,10 @@ class PointRun:
         verdict, reasons = point_verdict(judged, validity)
         return {
             **figures,
-            "bound_tokens_per_s": None if bound is None else round(bound, 2),
-            "bound_ratio": None if not bound or rate is None else round(rate / bound, 4),
+            "bound_tokens_per_s": None if speed_limit is None else round(speed_limit, 2),
+            "bound_ratio": None if not speed_limit or rate is None else round(rate / speed_limit, 4),
+            "fillings": None if bound is None else bound.as_dict(),
+            "headroom": None if bound is None else bound.headroom(rate, verdict),
             "window_ns": None if load.window_start_ns is None else [load.window_start_ns, load.window_end_ns],
             "ended_by": load.stop,
             "limits": [limit.as_dict() for limit in judged],

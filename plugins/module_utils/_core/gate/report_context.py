@@ -111,12 +111,7 @@ def assumptions(folder: ResultFolder) -> str:
     lines = [str(line) for line in stated] if isinstance(stated, list) else []
     lines += [str(line) for line in folder.result.get("notes") or ()]
     if any(point.get("bound_tokens_per_s") is not None for point in folder.points):
-        lines.append(
-            "The bound counts memory reads alone: experts chosen uniformly, even stages, micro-batches filled in the best way."
-        )
-        bandwidth = mapping(folder.result.get("bound")).get("bandwidth_gb_s")
-        if bandwidth is not None:
-            lines.append(f"Memory bandwidth taken for the bound: {figure(bandwidth, 0)} GB/s per card.")
+        lines += [f"Bound: {line}." for line in mapping(folder.result.get("bound")).get("assumptions") or ()]
     if any(item.get("code") == "GATE-LAUNCH" for item in mappings(folder.result.get("diagnosis"))):
         lines.append("20 to 25 kernel launches per decoder layer without graphs: an estimate, not a measurement.")
     items = "".join(f"<li>{escape(line)}</li>" for line in lines)

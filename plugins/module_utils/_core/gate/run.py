@@ -14,6 +14,7 @@ from typing import Any
 from ..errors import InferopsError
 from ..units import human_seconds, ns_to_s
 from . import engine, probes
+from .bound import check_reachable, mean_context, promoted_points
 from .client import Client, clean_base_url, http_library
 from .context import GateContext
 from .diagnosis import diagnose
@@ -153,6 +154,7 @@ class Gate:
             "gpus": self.sampler.summary(windows),
             "engine": {**self.engine, "graph_passes": _summed(self.points)},
             "diagnosis": [],
+            "bound": {"bandwidth_gb_s": self.context.bandwidth(), "assumptions": self.context.assumptions()},
             **(self.context.about or {}),
         }
 
@@ -161,6 +163,7 @@ class Gate:
             model = await probes.served_model(client, self.plan.model)
             self.engine = await engine.read_engine(client)
             self.context = self.context.filled_from(self.engine["resolved"])
+            self._settle_limits()
             self.sampler.place(self.context.tp_size, self.context.pp_size)
             if self.sampler.problem is not None:
                 self._note(f"cards were not observed: {self.sampler.problem}")
@@ -180,6 +183,18 @@ class Gate:
         async with Client(self.base_url, api_key=api_key, clock_ns=self.clock_ns) as client:
             again = await probes.sanity(client, self.plan, model, stream_interval=self._stream_interval)
             self.wrong += [f"after the load: {reason}" for reason in again]
+
+    def _settle_limits(self) -> None:
+        """Give a plan without limits those of a first or a later deploy, and refuse one that no card could meet."""
+        asked = self.plan
+        promoted = promoted_points(self.context.promoted_result, self.plan)
+        self.plan = self.plan.with_default_limits(promoted, tp_size=self.context.tp_size)
+        if self.plan is not asked:
+            chosen = ", ".join(
+                f"{point.limits[0].name} {point.limits[0].value:g} at {point.concurrency}" for point in self.plan.points
+            )
+            self._note(f"the plan names no limit, so the default holds: {chosen}")
+        check_reachable(self.plan, self.context)
 
     @property
     def _stream_interval(self) -> int | None:
@@ -203,8 +218,7 @@ class Gate:
 
     async def _point(self, index: int, client: Client, wire: probes.Wire) -> None:
         point = self.plan.points[index]
-        context_tokens = self.plan.input_tokens + self.plan.output_tokens / 2
-        bound = self.context.bound(concurrency=point.concurrency, context_tokens=context_tokens)
+        bound = self.context.bound(concurrency=point.concurrency, context_tokens=mean_context(self.plan))
         against = Yardsticks(self.plan, bound, self.context.promoted_result)
         self._current = PointRun(
             index=index,
@@ -236,7 +250,8 @@ class Gate:
         shown = "nothing measured" if rate is None else f"{rate:.1f} tok/s"
         head = f"gate  {run.index + 1}/{run.count}  concurrency {run.point.concurrency}"
         line = {"state": "point", "point": run.index, "output_tokens_per_s": rate, "verdict": entry["verdict"]}
-        self._report({**line, "text": f"{head}   {shown}   {entry['verdict']}"})
+        said = f", {entry['headroom']}" if entry["headroom"] else ""
+        self._report({**line, "text": f"{head}   {shown}   {entry['verdict']}{said}"})
 
     def _note(self, text: str) -> None:
         self.notes.append(text)

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
+from .bound import PointBound, promoted_points
 from .load import PointLoad
 from .metrics import good, latencies, throughput
 from .plan import GatePlan, Point
@@ -35,7 +36,7 @@ class Judged:
     def as_dict(self) -> dict[str, Any]:
         return {
             "metric": self.metric,
-            "limit": self.limit,
+            "limit": round(self.limit, 6),
             "value": None if self.value is None else round(self.value, 4),
             "ci": None if self.ci is None else [round(self.ci[0], 4), round(self.ci[1], 4)],
             "n": self.n,
@@ -64,7 +65,7 @@ class Yardsticks:
     """What figures are measured against: the plan, the bound of this point, the result that was promoted."""
 
     plan: GatePlan
-    bound: float | None = None
+    bound: PointBound | None = None
     promoted: Mapping[str, Any] | None = None
 
 
@@ -129,11 +130,11 @@ def _judge_rate(limit: Limit, load: PointLoad, against: Yardsticks) -> Judged:
     low = middle = high = 1.0
     unknown = None
     if limit.name == "min_roofline_ratio":
-        unknown = "no bound: model or bandwidth unknown" if against.bound is None else None
-        low = middle = high = against.bound or 1.0
+        unknown = "no bound: model, layout or bandwidth unknown" if against.bound is None else None
+        low = middle = high = 1.0 if against.bound is None else against.bound.tokens_per_s
     elif limit.name == "min_ratio_to_promoted":
-        old = _promoted_point(against.promoted, load.concurrency)
-        unknown = "no promoted figure at this concurrency" if old is None else None
+        old = _promoted_point(against, load.concurrency)
+        unknown = "no promoted figure at this concurrency and these lengths" if old is None else None
         low, middle, high = old or (1.0, 1.0, 1.0)
     if unknown is not None:
         return Judged(limit.name, limit.value, None, None, rate.rounds, INCONCLUSIVE, unknown)
@@ -170,9 +171,10 @@ def _judge_latency(limit: Limit, ordered: Sequence[float], share: float, confide
     return Judged(limit.name, limit.value, value, ci, count, INCONCLUSIVE, "the interval spans the limit")
 
 
-def _promoted_point(promoted: Mapping[str, Any] | None, concurrency: int) -> tuple[float, float, float] | None:
-    """Return (low, figure, high) of an earlier result at the same concurrency."""
-    for point in (promoted or {}).get("points") or []:
-        if point.get("concurrency") == concurrency and point.get("ci") and point["ci"][0] > 0:
-            return point["ci"][0], point["output_tokens_per_s"], point["ci"][1]
-    return None
+def _promoted_point(against: Yardsticks, concurrency: int) -> tuple[float, float, float] | None:
+    """Return (low, figure, high) of the promoted result at the same concurrency and lengths."""
+    if concurrency not in promoted_points(against.promoted, against.plan):
+        return None
+    points = (against.promoted or {})["points"]
+    point = next(point for point in points if point.get("concurrency") == concurrency and point.get("ci"))
+    return point["ci"][0], point["output_tokens_per_s"], point["ci"][1]

@@ -61,7 +61,7 @@ def busy(store: Store, attempt: Mapping[str, Any] | None) -> InferopsError:
 def decide(host: Host, store: Store, spec: ReleaseSpec, *, replace: bool, window_s: float) -> Decision:
     """Return what to do for state present."""
     unit_texts.check_exec(spec)
-    check_gate(spec.plan, spec.gate_context)
+    check_gate(spec)
     _check_ports(host, spec)
     _check_space(host, store)
     promoted = store.pointer("promoted")

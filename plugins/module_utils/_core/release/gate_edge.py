@@ -3,19 +3,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
+from ..gate.bound import check_reachable
 from ..gate.context import GateContext
 from ..gate.plan import GatePlan
 from .proof import asked_fields
 from .spec import ReleaseSpec
 
 
-def check_gate(plan: Mapping[str, Any], context: Mapping[str, Any]) -> None:
-    """Refuse a plan or context that the gate would not take, while nothing is touched yet."""
-    GatePlan.from_dict(dict(plan))
-    GateContext.from_dict(context)
+def check_gate(spec: ReleaseSpec) -> None:
+    """Refuse a plan or context that the gate would not take, or a limit no card could meet, while nothing is touched yet."""
+    context = GateContext.from_dict(spec.gate_context).filled_from(spec.check.get("effective") or {})
+    check_reachable(GatePlan.from_dict(dict(spec.plan)), context)
 
 
 def about(spec: ReleaseSpec) -> dict[str, Any]:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from statistics import fmean
 
 from .model import Layer, ModelShape
 from .stages import stage_layers
@@ -24,6 +25,23 @@ class Filling:
     requests: int
     micro_batches: int
     tokens_per_s: float
+
+    @property
+    def text(self) -> str:
+        """Return "8 micro-batches of 2", "3 micro-batches of 2 or 3"."""
+        sizes = sorted(set(micro_batch_sizes(self.requests, self.micro_batches)))
+        batches = "1 micro-batch" if self.micro_batches == 1 else f"{self.micro_batches} micro-batches"
+        return f"{batches} of {' or '.join(map(str, sizes))}"
+
+
+@dataclass(frozen=True)
+class Bound:
+    """What bandwidth allows at one concurrency: all requests in one micro-batch that goes round alone, one request in
+    each micro-batch, and the best filling there is. Without a pipeline the three are one."""
+
+    serial: Filling
+    one_each: Filling
+    best: Filling
 
 
 def distinct_experts(experts: int, active: int, tokens: int) -> float:
@@ -71,16 +89,36 @@ def stage_read_bytes(
     return tuple(reads)
 
 
-def fill_tokens_per_s(stages: Sequence[Sequence[float]], sizes: Sequence[int], bandwidth_gb_s: float, *, even: bool) -> float:
+def fill_tokens_per_s(
+    stages: Sequence[Sequence[float]], sizes: Sequence[int], bandwidth_gb_s: float | Sequence[float], *, even: bool
+) -> float:
     """Tokens per second when micro-batches of these sizes go round a pipeline.
 
-    ``stages[size]`` = bytes each stage reads for a micro-batch of that size. A round lasts as long as the busiest
-    stage needs for all micro-batches, and at least as long as the slowest micro-batch needs for all stages.
+    ``stages[size]`` = bytes each stage reads for a micro-batch of that size; the bandwidth is one figure, or one per
+    stage. A round lasts as long as the busiest stage needs for all micro-batches, and at least as long as the slowest
+    micro-batch needs for all stages.
     """
-    totals = [sum(stages[size]) for size in sizes]
     depth = len(stages[sizes[0]])
-    busiest = sum(totals) / depth if even else max(sum(stages[size][rank] for size in sizes) for rank in range(depth))
-    return sum(sizes) / (max(busiest, *totals) / (bandwidth_gb_s * BYTES_PER_GB))
+    speeds = [bandwidth_gb_s] * depth if isinstance(bandwidth_gb_s, (int, float)) else list(bandwidth_gb_s)
+    if even:
+        # The best split gives each stage work in proportion to its speed; then only the mean speed counts.
+        rounds = [sum(stages[size]) / fmean(speeds) for size in sizes]
+        busiest = sum(rounds) / depth
+    else:
+        rounds = [sum(read / speed for read, speed in zip(stages[size], speeds, strict=True)) for size in sizes]
+        busiest = max(sum(stages[size][rank] for size in sizes) / speeds[rank] for rank in range(depth))
+    return sum(sizes) / (max(busiest, *rounds) / BYTES_PER_GB)
+
+
+def stage_bandwidths(cards: Sequence[float], *, tp_size: int, pp_size: int) -> tuple[float, ...] | None:
+    """Return the bandwidth of each stage from that of each card, in rank order: its slowest card holds back the others.
+
+    >>> stage_bandwidths([1600, 1500, 1700, 1700], tp_size=2, pp_size=2)
+    (1500, 1700)
+    """
+    if len(cards) != tp_size * pp_size or min(cards, default=0) <= 0:
+        return None
+    return tuple(min(cards[stage * tp_size : (stage + 1) * tp_size]) for stage in range(pp_size))
 
 
 def micro_batch_sizes(requests: int, micro_batches: int) -> tuple[int, ...]:
@@ -99,17 +137,42 @@ def best_filling(
     tp_size: int,
     pp_size: int,
     concurrency: int,
-    bandwidth_gb_s: float | None,
+    bandwidth_gb_s: float | Sequence[float] | None,
     context_tokens: float = 0,
     partition: Sequence[int] | str | None = None,
     kv_cache_dtype: str = "auto",
 ) -> Filling | None:
-    """Return the fastest way to keep up to ``concurrency`` requests going: its speed is the bound [output tokens/s].
+    """Return the fastest way to keep up to ``concurrency`` requests going: its speed is the bound [output tokens/s]."""
+    found = bound(
+        shape,
+        tp_size=tp_size,
+        pp_size=pp_size,
+        concurrency=concurrency,
+        bandwidth_gb_s=bandwidth_gb_s,
+        context_tokens=context_tokens,
+        partition=partition,
+        kv_cache_dtype=kv_cache_dtype,
+    )
+    return None if found is None else found.best
 
-    None where shape or bandwidth is unknown.
+
+def bound(
+    shape: ModelShape,
+    *,
+    tp_size: int,
+    pp_size: int,
+    concurrency: int,
+    bandwidth_gb_s: float | Sequence[float] | None,
+    context_tokens: float = 0,
+    partition: Sequence[int] | str | None = None,
+    kv_cache_dtype: str = "auto",
+) -> Bound | None:
+    """Return the fillings that matter at a concurrency; None where shape or bandwidth is unknown.
+
+    ``bandwidth_gb_s`` is that of every card, or one per stage.
     Without ``partition`` the stages count as even (the hardware's bound); with one, as split (this server's bound).
     """
-    if bandwidth_gb_s is None or bandwidth_gb_s <= 0 or concurrency < 1:
+    if bandwidth_gb_s is None or concurrency < 1 or (isinstance(bandwidth_gb_s, (int, float)) and bandwidth_gb_s <= 0):
         return None
     if shape.num_layers is None or not 1 <= pp_size <= shape.num_layers or tp_size < 1:
         return None
@@ -127,11 +190,14 @@ def best_filling(
         if reads is None:
             return None
         stages.append(reads)
-    best: Filling | None = None
-    for requests in range(1, concurrency + 1):
-        # More than two micro-batches per stage only read the weights more often.
-        for count in range(1, min(requests, 2 * pp_size) + 1):
-            speed = fill_tokens_per_s(stages, micro_batch_sizes(requests, count), bandwidth_gb_s, even=partition is None)
-            if best is None or speed > best.tokens_per_s:
-                best = Filling(requests, count, speed)
-    return best
+
+    def filling(requests: int, count: int) -> Filling:
+        sizes = micro_batch_sizes(requests, count)
+        return Filling(requests, count, fill_tokens_per_s(stages, sizes, bandwidth_gb_s, even=partition is None))
+
+    # More than two micro-batches per stage only read the weights more often.
+    candidates = (
+        filling(requests, count) for requests in range(1, concurrency + 1) for count in range(1, min(requests, 2 * pp_size) + 1)
+    )
+    best = max(candidates, key=lambda one: one.tokens_per_s)
+    return Bound(serial=filling(concurrency, 1), one_each=filling(concurrency, concurrency), best=best)

@@ -15,6 +15,7 @@ from ansible_collections.inferops.sglang.plugins.module_utils._core.gate.plan im
 from ansible_collections.inferops.sglang.plugins.module_utils._core.gate.run import point_reasons, run_gate
 
 from .paced_server import Pace, serving
+from .traces import bound_of
 
 QUICK = {"input_tokens": 16, "output_tokens": 20, "min_seconds_per_point": 0.2, "max_seconds_per_point": 4, "stall_timeout_s": 1}
 SECRET = "sk-very-secret"
@@ -200,13 +201,38 @@ class KnownBound(GateContext):
         return self
 
     def bound(self, **_):
-        return 5.0
+        return bound_of(5.0)
 
 
 def test_faster_than_the_bound_is_not_believed(tmp_path):
     result = gate(Pace(ttft_s=0.05, itl_s=0.002), tmp_path, context=KnownBound())
     assert result["verdict"] == "inconclusive"
     assert said(result, "above the bound of 5")
+
+
+def test_a_limit_above_the_bound_is_refused_before_any_load(tmp_path):
+    pace = Pace(ttft_s=0.05, itl_s=0.002)
+    with pytest.raises(InferopsError, match="cannot be reached: the bound is 5"):
+        gate(pace, tmp_path, [{"concurrency": 1, "min_output_tokens_per_s": 6}], context=KnownBound())
+    assert pace.seen == []
+
+
+def test_a_plan_without_limits_is_held_to_the_promoted_release_or_to_the_bound(tmp_path):
+    def judged(name, **known):
+        result = gate(Pace(ttft_s=0.05, itl_s=0.002), tmp_path / name, [{"concurrency": 2}], context=GateContext(**known))
+        (limit,) = result["points"][0]["limits"]
+        return result["verdict"], limit["metric"], any("names no limit" in note for note in result["notes"])
+
+    old = {"points": [{"concurrency": 2, "output_tokens_per_s": 50.0, "ci": [49.0, 51.0]}]}
+    faster = {"points": [{"concurrency": 2, "output_tokens_per_s": 5e6, "ci": [4.9e6, 5.1e6]}]}
+    assert judged("a", promoted_result=old) == ("pass", "min_ratio_to_promoted", True)
+    assert judged("b", promoted_result=faster) == ("fail", "min_ratio_to_promoted", True)
+    assert judged("c") == ("inconclusive", "min_roofline_ratio", True)
+
+
+def test_an_observed_plan_is_one_that_says_so(tmp_path):
+    result = gate(Pace(ttft_s=0.05, itl_s=0.002), tmp_path, [{"concurrency": 2}], options={"default_limits": "none"})
+    assert (result["verdict"], result["points"][0]["verdict"]) == ("pass", "observed")
 
 
 def test_interrupted_run_is_inconclusive_and_keeps_what_it_has(tmp_path):

@@ -29,7 +29,7 @@ from ansible_collections.inferops.sglang.plugins.module_utils._core.gate.verdict
 from hypothesis import given
 from hypothesis import strategies as st
 
-from .traces import load_of, trace
+from .traces import bound_of, load_of, trace
 
 CYCLE = st.tuples(st.floats(1, 500), st.lists(st.floats(0.1, 100), min_size=1, max_size=6))
 CYCLES = st.integers(3, 6).flatmap(
@@ -114,7 +114,7 @@ def test_ratios_need_their_yardstick():
     made = plan(min_roofline_ratio=0.4, min_ratio_to_promoted=0.95)
     old = {"points": [{"concurrency": 1, "output_tokens_per_s": value, "ci": [value * 0.99, value * 1.01]}]}
     assert [line.verdict for line in judge_limits(made.points[0], load, Yardsticks(made))] == [INCONCLUSIVE, INCONCLUSIVE]
-    known = judge_limits(made.points[0], load, Yardsticks(made, bound=2 * value, promoted=old))
+    known = judge_limits(made.points[0], load, Yardsticks(made, bound=bound_of(2 * value), promoted=old))
     assert [line.verdict for line in known] == [PASS, PASS]
     assert known[0].value == pytest.approx(0.5)
 

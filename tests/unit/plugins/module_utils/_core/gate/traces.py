@@ -3,8 +3,10 @@
 
 from __future__ import annotations
 
+from ansible_collections.inferops.sglang.plugins.module_utils._core.gate.bound import PointBound
 from ansible_collections.inferops.sglang.plugins.module_utils._core.gate.load import PointLoad
 from ansible_collections.inferops.sglang.plugins.module_utils._core.gate.stream import Trace
+from ansible_collections.inferops.sglang.plugins.module_utils._core.topology.roofline import Bound, Filling
 
 MS = 1_000_000
 
@@ -33,3 +35,8 @@ def load_of(cycles: list[list[tuple[float, list[float]]]]) -> PointLoad:
             start = (stream[-1].done_ns or 0) / MS
     load.window_end_ns = max((one.done_ns or 0 for one in load.window), default=0)
     return load
+
+
+def bound_of(tokens_per_s: float, *, ceiling_ratio: float = 1.0) -> PointBound:
+    """A bound of so many tokens per second, without a pipeline."""
+    return PointBound(Bound(*[Filling(1, 1, tokens_per_s)] * 3), pipelined=False, ceiling_ratio=ceiling_ratio)
