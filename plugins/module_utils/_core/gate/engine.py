@@ -101,6 +101,11 @@ def cached_share(before: Mapping[str, list[Series]], after: Mapping[str, list[Se
     return (_total(after, "sglang:cached_tokens_total") - _total(before, "sglang:cached_tokens_total")) / prompts
 
 
+def counter_gain(before: Mapping[str, list[Series]], after: Mapping[str, list[Series]], name: str) -> float | None:
+    """Return by how much a counter of the tokenizer grew, all its series together; None where it is not kept or was not read."""
+    return None if not before or name not in after else _total(after, name) - _total(before, name)
+
+
 def gauge(metrics: Mapping[str, list[Series]], name: str) -> float | None:
     """Return a gauge of the first pipeline stage (all ranks report it), the largest where several replicas do."""
     values = [value for labels, value in metrics.get(name, []) if labels.get("pp_rank", "0") == "0"]

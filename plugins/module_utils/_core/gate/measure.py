@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -17,10 +18,21 @@ from .metrics import in_flight_mean, point_figures, sample, throughput
 from .plan import Point
 from .probes import Wire
 from .stream import Trace
-from .validity import check_bound, check_cache, check_client, check_load, check_passes, merged
+from .validity import (
+    check_bound,
+    check_cache,
+    check_client,
+    check_counters,
+    check_load,
+    check_passes,
+    merged,
+    tokens_of,
+)
 from .verdict import Yardsticks, decided, judge_limits, point_verdict
 
 PROGRESS_S = 2.0
+GENERATED = "sglang:generation_tokens_total"
+COUNTER_READS, COUNTER_PAUSE_S = 5, 0.3
 # Warm-up answers are shorter: they are for compiled kernels, caches and connections, at the concurrency of the point.
 WARM_UP_SHARE = 4
 WARM_UP_TOKENS = 8
@@ -74,7 +86,17 @@ class PointRun:
                 self._keep(trace, -1, "drain")
             elapsed = time.monotonic() - wall
             self.cpu_ratio = (time.process_time() - cpu) / elapsed if elapsed > 0 else None
-        self.after = await engine.read_metrics(client)
+        self.after = await self._settled_metrics(client)
+
+    async def _settled_metrics(self, client: Client) -> dict[str, list[engine.Series]]:
+        """Read the counters once they hold what we were given: the engine books a request a moment after its last token."""
+        for dummy in range(COUNTER_READS):
+            metrics = await engine.read_metrics(client)
+            counted = engine.counter_gain(self.before, metrics, GENERATED)
+            if counted is None or counted >= tokens_of(self.load):
+                break
+            await asyncio.sleep(COUNTER_PAUSE_S)
+        return metrics
 
     def entry(self, *, gpus: list[dict[str, Any]], stream_interval: int | None, doubts: list[str]) -> dict[str, Any]:
         """Return this point as it stands in the result."""
@@ -91,6 +113,7 @@ class PointRun:
             [check_load(load, plan, stream_interval=stream_interval), check_passes(passes, plan.require)],
             [
                 *check_cache(figures["cached_tokens_ratio"], plan),
+                *check_counters(engine.counter_gain(self.before, self.after, GENERATED), load, plan),
                 *check_bound(low, None if bound is None else bound.ceiling_tokens_per_s),
                 *check_client(self.cpu_ratio, load, in_flight_mean(load)),
                 *doubts,

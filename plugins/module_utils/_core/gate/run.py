@@ -16,6 +16,7 @@ from ..units import human_seconds, ns_to_s
 from . import engine, probes
 from .bound import check_reachable, mean_context, promoted_points
 from .client import Client, clean_base_url, http_library
+from .clocks import ClockWatch
 from .context import GateContext
 from .diagnosis import diagnose
 from .folder import ResultFolder
@@ -46,6 +47,7 @@ def run_gate(
     monotonic_ns: Callable[[], int] = time.monotonic_ns,
     open_nvml: Callable[[], Nvml] = Nvml,
     nonce: str | None = None,
+    watch: ClockWatch | None = None,
 ) -> dict[str, Any]:
     """Judge a server and return the result (docs/metrics.md), which also lies in ``out_dir``.
 
@@ -58,6 +60,7 @@ def run_gate(
         gate = Gate(base_url, plan, folder, context=context, on_progress=on_progress, monotonic_ns=monotonic_ns)
         if nonce is not None:
             gate.nonce = nonce
+        gate.watch = ClockWatch() if watch is None else watch
         sampler = GpuSampler(clock_ns=gate.clock_ns, write=gate.folder.gpu, open_nvml=open_nvml)
         gate.sampler = sampler
         try:
@@ -93,6 +96,7 @@ class Gate:
         self._start_ns = monotonic_ns()
         self.nonce = secrets.token_hex(8)
         self.sampler: GpuSampler
+        self.watch: ClockWatch
         self.started_at = _now()
         self.engine: dict[str, Any] = {"version": None, "simulated": False, "resolved": {}}
         self.points: list[dict[str, Any]] = []
@@ -107,10 +111,12 @@ class Gate:
 
     async def run(self, api_key: str | None, should_stop: Callable[[], bool]) -> None:
         """Do everything that needs the server."""
+        self.watch.look()
         work = asyncio.create_task(self._work(api_key))
         stopped = False
         while not work.done():
             await asyncio.wait({work}, timeout=STOP_POLL_S)
+            self.watch.look()
             if not stopped and not work.done() and should_stop():
                 stopped = True
                 work.cancel()
@@ -119,6 +125,7 @@ class Gate:
         except asyncio.CancelledError:
             self.doubtful.append("interrupted: what had been measured until then is kept")
             self._close_point()
+        self.doubtful += self.watch.doubts()
 
     def finish(self) -> dict[str, Any]:
         """Write the final result and the reports, and return the result."""

@@ -17,6 +17,9 @@ CONFIRMED_SHARE = 0.5
 BUSY_CLIENT = 0.9
 GARBAGE_SHARE = 0.9
 IN_FLIGHT_SHARE = 0.9
+COUNTER_TOLERANCE = 0.02
+# Health checks generate a token each.
+COUNTER_SLACK = 64
 
 
 def check_load(load: PointLoad, plan: GatePlan, *, stream_interval: int | None) -> Validity:
@@ -67,6 +70,31 @@ def check_bound(low: float | None, bound: float | None) -> list[str]:
     if low is None or bound is None or low <= bound:
         return []
     return [f"{low:.4g} tok/s is above the bound of {bound:.4g} tok/s: wrong token counts, cached prompts or speculation"]
+
+
+def check_counters(counted: float | None, load: PointLoad, plan: GatePlan) -> list[str]:
+    """Return why the engine's own count of generated tokens contradicts what usage says; None counted gives no reason.
+
+    What was cut or failed may be counted in part, so only what lies outside both ends is a contradiction.
+    """
+    least = tokens_of(load)
+    if counted is None or not least:
+        return []
+    others = sum(trace.status != "ok" for trace in load.warm_up + load.window) + len(load.drained)
+    most = least + others * plan.output_tokens
+    if counted < least * (1 - COUNTER_TOLERANCE):
+        return [f"usage says {least} tokens, but the engine itself counted {counted:.0f}: the figure is too high"]
+    if counted > most * (1 + COUNTER_TOLERANCE) + COUNTER_SLACK:
+        return [
+            f"the engine counted {counted:.0f} tokens where this load asked for {most} at most: "
+            "other clients load the server, or usage says too little"
+        ]
+    return []
+
+
+def tokens_of(load: PointLoad) -> int:
+    """Tokens that usage says were generated for the requests of a point that ended well."""
+    return sum(trace.output_tokens or 0 for trace in load.warm_up + load.window if trace.status == "ok")
 
 
 def check_client(cpu_ratio: float | None, load: PointLoad, in_flight: float | None) -> list[str]:

@@ -39,6 +39,9 @@ class Pace:
     metrics: str | None = None
     server_info: dict[str, Any] | None = None
     slow_warm_up: int = 0
+    counter_factor: float | None = None
+    """Where set, /metrics counts the tokens that were really generated, times this."""
+    generated: int = 0
     seen: list[dict[str, Any]] = field(default_factory=list)
     in_flight: int = 0
     most_in_flight: int = 0
@@ -98,6 +101,7 @@ def application(pace: Pace) -> web.Application:
             if running:
                 event["usage"] = {"prompt_tokens": inputs, "completion_tokens": sent}
             await response.write(f"data: {json.dumps(event)}\n\n".encode())
+        pace.generated += sent
         claimed = round(sent * pace.usage_factor) + pace.extra_usage
         usage: dict[str, Any] = {"prompt_tokens": inputs, "completion_tokens": claimed}
         if pace.cached_tokens is not None:
@@ -106,6 +110,8 @@ def application(pace: Pace) -> web.Application:
         return response
 
     async def metrics(_: web.Request) -> web.Response:
+        if pace.counter_factor is not None:
+            return web.Response(text=f"sglang:generation_tokens_total {pace.generated * pace.counter_factor}\n")
         return web.Response(text=pace.metrics, status=200) if pace.metrics is not None else web.Response(status=404)
 
     async def server_info(_: web.Request) -> web.Response:

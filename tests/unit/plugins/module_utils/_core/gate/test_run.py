@@ -9,6 +9,7 @@ import time
 
 import pytest
 from ansible_collections.inferops.sglang.plugins.module_utils._core.errors import InferopsError
+from ansible_collections.inferops.sglang.plugins.module_utils._core.gate.clocks import ClockWatch
 from ansible_collections.inferops.sglang.plugins.module_utils._core.gate.context import GateContext
 from ansible_collections.inferops.sglang.plugins.module_utils._core.gate.nvml import NoNvmlError
 from ansible_collections.inferops.sglang.plugins.module_utils._core.gate.plan import GatePlan
@@ -114,6 +115,29 @@ def test_server_that_never_answers_at_all_ends_at_its_deadline_r59(tmp_path):
     result = gate(Pace(ttft_s=3600), tmp_path)
     assert result["verdict"] == "fail"
     assert said(result, "accepts but does not generate: no token within 1 s")
+
+
+@pytest.mark.parametrize(
+    ("factor", "verdict", "reason"),
+    [(1.0, "pass", None), (0.9, "inconclusive", "the engine itself counted"), (9.0, "inconclusive", "other clients load")],
+)
+def test_the_engines_counters_are_asked_too(factor, verdict, reason, tmp_path):
+    result = gate(Pace(ttft_s=0.02, itl_s=0.002, counter_factor=factor), tmp_path)
+    assert result["verdict"] == verdict
+    assert reason is None or said(result, reason)
+
+
+def test_a_clock_that_is_set_during_the_run_leaves_no_verdict(tmp_path):
+    steps = iter([0, 0, 3600])
+    offset = [0]
+
+    def wall():
+        offset[0] = next(steps, offset[0])
+        return time.time_ns() + offset[0] * 10**9
+
+    result = gate(Pace(ttft_s=0.02, itl_s=0.002), tmp_path, watch=ClockWatch(wall_ns=wall))
+    assert result["verdict"] == "inconclusive"
+    assert said(result, "the wall clock was set by +3600.0 s")
 
 
 def test_reasoning_alone_is_an_answer(tmp_path):

@@ -9,6 +9,7 @@ from ansible_collections.inferops.sglang.plugins.module_utils._core.gate.validit
     check_bound,
     check_cache,
     check_client,
+    check_counters,
     check_load,
     check_passes,
 )
@@ -94,3 +95,27 @@ def test_cache_r77_bound_and_client():
     load = load_of([[(10, [1, 1, 1])] * 3])
     assert check_client(0.1, load, 1.0) == []
     assert len(check_client(0.99, load, 0.5)) == 2
+
+
+@pytest.mark.parametrize(
+    ("counted", "said"),
+    [
+        (None, None),
+        (12, None),
+        (11.8, None),
+        (11, "usage says 12 tokens, but the engine itself counted 11"),
+        (6, "the figure is too high"),
+        (70, None),
+        (120, "asked for 12 at most: other clients load the server"),
+    ],
+)
+def test_the_engines_own_count_must_bear_out_usage(counted, said):
+    reasons = check_counters(counted, load_of([[(10, [1, 1, 1])] * 3]), PLAN)
+    assert reasons == [] if said is None else said in reasons[0]
+
+
+def test_requests_that_were_cut_may_be_counted_in_part():
+    load = load_of([[(10, [1, 1, 1])] * 300])
+    load.drained = load.window[:1] * 100
+    assert check_counters(1200 + 400, load, PLAN) == check_counters(1200, load, PLAN) == []
+    assert check_counters(1200 + 600, load, PLAN) != []
