@@ -7,6 +7,8 @@ import json
 from dataclasses import dataclass, field
 from typing import Any
 
+from .tool_stream import StreamedCall, take_calls
+
 TEXT_KEPT = 2000
 
 
@@ -44,6 +46,8 @@ class Trace:
     status: str = "failed"
     error: str | None = None
     http_status: int | None = None
+    finish_reason: str | None = None
+    tool_calls: dict[int, StreamedCall] = field(default_factory=dict)
 
     @property
     def first_ns(self) -> int | None:
@@ -75,6 +79,11 @@ class Trace:
             return 0
         self.events += 1
         thought, answer = _texts(choices[0])
+        if choices[0].get("finish_reason") is not None:
+            self.finish_reason = choices[0]["finish_reason"]
+        delta = choices[0].get("delta")
+        if delta and delta.get("tool_calls"):
+            answer += take_calls(self.tool_calls, delta["tool_calls"])
         if not thought and not answer:
             return 0
         return self._take_text(thought, answer, now_ns)
