@@ -32,6 +32,7 @@ RULES: tuple[Callable[[Context], Any], ...] = (
     resolving.refused,
     resolving.overrides,
     resolving.undecided,
+    resolving.late,
     graphs.switched_off,
     pipeline.async_depth,
     pipeline.cards,

@@ -38,6 +38,7 @@ CODES: dict[str, Code] = {
     "SGA202": Code("refusal not decided", acceptable=False),
     "SGA210": Code("changed by SGLang", acceptable=True),
     "SGA211": Code("not decided", acceptable=True),
+    "SGA212": Code("may change while the server runs", acceptable=True),
     "SGA301": Code("decode graphs switched off", acceptable=True),
     "SGA302": Code("decode graphs forced off", acceptable=True),
     "SGA303": Code("redundant off-switch", acceptable=True),

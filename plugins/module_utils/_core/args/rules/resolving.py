@@ -4,11 +4,18 @@
 from __future__ import annotations
 
 import dataclasses
+import re
 from collections.abc import Iterator
 
 from ..context import Context, shown
 from ..facts import Facts
 from ..findings import Finding
+from ..late import ANY, late_writers
+from ..topics import TOPICS
+
+# Settings of which each place that sets them again is named: what the topics of explain are about, and the pipeline.
+KEY = re.compile("|".join([*TOPICS.values(), "^pp_"]))
+PLACES = 2
 
 
 def refused(ctx: Context) -> Iterator[Finding]:
@@ -86,6 +93,31 @@ def undecided(ctx: Context) -> Iterator[Finding]:
             do=_what_to_give(needs),
             source=first,
         )
+
+
+def late(ctx: Context) -> Iterator[Finding]:
+    """Say what the running server may set again after the arguments are resolved: no argument check can tell whether it does."""
+    found = late_writers(ctx.tree) if ctx.resolution.outcome != "fatal" else {}
+    names = [name for name in found if name in ctx.table.fields]
+    key = [name for name in names if KEY.search(name)]
+    other = [name for name in names if name not in key]
+    if not names:
+        return
+    counted = f"{len(other)} other settings" if key else f"{len(other)} settings"
+    by_name = [f"any by its name, by {_places(found[ANY])}"] if ANY in found else []
+    yield Finding(
+        "SGA212",
+        "info",
+        f"the running server may also change {', '.join([*key, *([counted] if other else [])])}",
+        why="; ".join([*(f"{name} by {_places(found[name])}" for name in key), *by_name])
+        + (f". The others: {', '.join(other)}" if other else ""),
+        do="look up the conditions with inferops explain; the proof after start compares what runs with what was asked",
+        source=found[[*key, *other][0]][0],
+    )
+
+
+def _places(places: tuple[str, ...]) -> str:
+    return ", ".join(places[:PLACES]) + (f" and {len(places) - PLACES} more" if len(places) > PLACES else "")
 
 
 def _what_to_give(needs: tuple[str, ...]) -> str:
