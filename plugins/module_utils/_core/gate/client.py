@@ -7,11 +7,14 @@ import asyncio
 import json
 import time
 from collections.abc import Callable, Coroutine, Mapping
+from dataclasses import dataclass
 from types import TracebackType
 from typing import Any
 from urllib.parse import urlsplit
 
 from ..errors import InferopsError
+from ..units import ns_to_s, s_to_ns
+from .http1 import Exchange, HttpError, Pool, Target
 from .stream import ServerSaidError, SseSplitter, Trace
 
 CONNECT_TIMEOUT_S = 10.0
@@ -49,6 +52,31 @@ def http_library() -> Any:
     return aiohttp
 
 
+class _LateError(Exception):
+    """A request has waited too long; ``limit_s`` says for what."""
+
+    def __init__(self, limit_s: float) -> None:
+        super().__init__(f"nothing within {limit_s:g} s")
+        self.limit_s = limit_s
+
+
+@dataclass(eq=False)
+class _Watched:
+    """A request under its two deadlines, both counted from when it was sent: the next token, and the whole answer."""
+
+    exchange: Exchange
+    trace: Trace
+    stall_ns: int
+    total_ns: int
+
+    def check(self, now_ns: int) -> None:
+        sent = self.trace.sent_ns or 0
+        if now_ns - max(sent, self.trace.end_ns or 0) > self.stall_ns:
+            self.exchange.fail(_LateError(ns_to_s(self.stall_ns)))
+        elif now_ns - sent > self.total_ns:
+            self.exchange.fail(_LateError(ns_to_s(self.total_ns)))
+
+
 class Client:
     """One session against one server; ``clock_ns`` gives monotonic time since the start of the run."""
 
@@ -58,21 +86,28 @@ class Client:
         self.cut: list[Trace] = []
         """Requests that were cancelled by us before they ended."""
         self._aside: set[asyncio.Task[None]] = set()
+        self._pool = Pool(Target.of(self.base_url), keep_alive_s=KEEP_ALIVE_S, connect_s=CONNECT_TIMEOUT_S)
+        self._watched: set[_Watched] = set()
+        self._looking: asyncio.TimerHandle | None = None
+        self._look_every_s = 1.0
         self._api_key = api_key
         self._http = http_library()
         self._session: Any = None
 
     async def __aenter__(self) -> Client:
         headers = {} if self._api_key is None else {"Authorization": f"Bearer {self._api_key}"}
-        connector = self._http.TCPConnector(limit=0, keepalive_timeout=KEEP_ALIVE_S)
+        connector = self._http.TCPConnector(keepalive_timeout=KEEP_ALIVE_S)
         timeout = self._http.ClientTimeout(total=None, sock_connect=CONNECT_TIMEOUT_S)
-        self._session = self._http.ClientSession(headers=headers, connector=connector, timeout=timeout, read_bufsize=1 << 20)
+        self._session = self._http.ClientSession(headers=headers, connector=connector, timeout=timeout)
         return self
 
     async def __aexit__(self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None) -> None:
         for task in self._aside:
             task.cancel()
         await asyncio.gather(*self._aside, return_exceptions=True)
+        if self._looking is not None:
+            self._looking.cancel()
+        self._pool.close()
         await self._session.close()
 
     def later(self, work: Coroutine[Any, Any, None]) -> None:
@@ -104,28 +139,28 @@ class Client:
         *,
         stall_s: float,
         total_s: float,
-        on_tokens: Callable[[int], None] = lambda gained: None,
+        trace: Trace | None = None,
     ) -> Trace:
         """Stream one generation. Never raises for what the server does: the trace says ok or failed and why.
 
-        Fails when no token arrives for ``stall_s`` seconds or the whole takes ``total_s``.
+        Fails when no token arrives for ``stall_s`` seconds or the whole takes ``total_s``. A trace given in has its planned
+        start already, and can be looked at while it grows.
         """
-        trace = Trace(planned_ns=self.clock_ns())
+        trace = Trace(planned_ns=self.clock_ns()) if trace is None else trace
+        request = self._pool.target.request(path, json.dumps(body).encode(), self._api_key)
         try:
-            async with asyncio.timeout(total_s), asyncio.timeout(stall_s) as stall:
-
-                def moved(gained: int) -> None:
-                    stall.reschedule(asyncio.get_running_loop().time() + stall_s)
-                    on_tokens(gained)
-
-                await self._stream(path, body, trace, on_tokens=moved)
+            await self._exchange(request, trace, stall_s=stall_s, total_s=total_s)
+        except _LateError as late:
+            trace.timed_out = True
+            trace.error = _timeout_text(trace, late.limit_s)
         except TimeoutError:
-            trace.error = _timeout_text(trace, stall_s if stall.expired() else total_s)
+            trace.timed_out = True
+            trace.error = f"no connection within {CONNECT_TIMEOUT_S:g} s"
         except ServerSaidError as exc:
             trace.error = f"the server reported: {self._redacted(str(exc))}"
         except ValueError as exc:
             trace.error = f"malformed event in the stream: {self._redacted(str(exc))}"
-        except (self._http.ClientError, OSError) as exc:
+        except OSError as exc:
             trace.error = f"connection lost: {self._redacted(str(exc) or type(exc).__name__)}"
         except asyncio.CancelledError:
             trace.status = "cancelled"
@@ -139,21 +174,53 @@ class Client:
         trace.status = "ok" if trace.error is None else "failed"
         return trace
 
-    async def _stream(self, path: str, body: Mapping[str, Any], trace: Trace, *, on_tokens: Callable[[int], None]) -> None:
-        splitter = SseSplitter()
-        async with self._session.post(self.base_url + path, json=body, allow_redirects=False) as response:
-            if response.status != 200:
-                trace.http_status = response.status
-                text = (await response.text())[:ERROR_TEXT]
-                trace.error = f"HTTP {response.status}: {self._redacted(text.strip())}"
+    async def _exchange(self, request: bytes, trace: Trace, *, stall_s: float, total_s: float) -> None:
+        exchange, used = await self._pool.take()
+        splitter, clock_ns, refused = SseSplitter(), self.clock_ns, bytearray()
+
+        def on_body(data: bytes) -> None:
+            now = clock_ns()
+            if exchange.status != 200:
+                refused.extend(data[:ERROR_TEXT])
                 return
-            async for data in response.content.iter_any():
-                now = self.clock_ns()
-                gained = 0
-                for payload in splitter.feed(data):
-                    gained += trace.take(payload, now)
-                if gained:
-                    on_tokens(gained)
+            for payload in splitter.feed(data):
+                trace.take(payload, now)
+
+        trace.sent_ns = clock_ns()
+        watched = _Watched(exchange, trace, stall_ns=s_to_ns(stall_s), total_ns=s_to_ns(total_s))
+        self._watch(watched)
+        try:
+            await exchange.ask(request, on_body)
+        except HttpError:
+            # An idle connection that the server was closing just then: nothing of the request was answered.
+            if not used or exchange.began:
+                raise
+            await self._exchange(request, trace, stall_s=stall_s, total_s=total_s)
+            return
+        finally:
+            self._watched.discard(watched)
+            self._pool.give(exchange)
+        if exchange.status != 200:
+            trace.http_status = exchange.status
+            text = bytes(refused[:ERROR_TEXT]).decode("utf-8", "replace")
+            trace.error = f"HTTP {exchange.status}: {self._redacted(text.strip())}"
+            return
+        for payload in splitter.close():
+            trace.take(payload, clock_ns())
+
+    def _watch(self, watched: _Watched) -> None:
+        """Put one more request under the deadlines; one timer looks after all, since a timer per token costs more than it."""
+        self._watched.add(watched)
+        self._look_every_s = min(self._look_every_s, max(ns_to_s(watched.stall_ns) / 20, 0.005))
+        if self._looking is None:
+            self._looking = asyncio.get_running_loop().call_later(self._look_every_s, self._look)
+
+    def _look(self) -> None:
+        now = self.clock_ns()
+        for watched in tuple(self._watched):
+            watched.check(now)
+        again = asyncio.get_running_loop().call_later(self._look_every_s, self._look) if self._watched else None
+        self._looking = again
 
     def _redacted(self, text: str) -> str:
         return text if not self._api_key else text.replace(self._api_key, "[key]")

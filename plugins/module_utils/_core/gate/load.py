@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import asyncio
+from bisect import bisect_left
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 
@@ -12,7 +13,7 @@ from .stream import Trace
 WARM_UP_ROUNDS = 2
 TICK_S = 0.25
 RETRY_PAUSE_S = 0.2
-Send = Callable[[int, bool], Awaitable[Trace]]
+Send = Callable[[int, bool, Trace], Awaitable[Trace]]
 
 
 @dataclass
@@ -25,13 +26,23 @@ class PointLoad:
     drained: list[Trace] = field(default_factory=list)
     window_start_ns: int | None = None
     window_end_ns: int | None = None
-    tokens_seen: int = 0
+    going: set[Trace] = field(default_factory=set)
+    """Requests on their way, also while they grow."""
     stop: str = "deadline"
 
     @property
     def window(self) -> list[Trace]:
         """All completed window requests, in order of their planned start."""
         return sorted((trace for stream in self.streams for trace in stream), key=lambda trace: trace.planned_ns)
+
+    @property
+    def tokens_seen(self) -> int:
+        """Tokens received since the window opened, those of unfinished requests included."""
+        opened = self.window_start_ns
+        if opened is None:
+            return 0
+        counted = [trace.chunks for trace in (*self.window, *self.going, *self.drained)]
+        return sum(sum(chunks.counts[bisect_left(chunks.times, opened) :]) for chunks in counted)
 
     @property
     def failed(self) -> int:
@@ -41,8 +52,9 @@ class PointLoad:
 class ClosedLoop:
     """Keeps ``concurrency`` requests in flight.
 
-    ``send(number, warm_up)`` performs one request; its number is never used twice. ``decided(load)`` is asked after
-    each whole round (every worker has completed one more request) and ends the point; ``on_tick(load)`` is for progress.
+    ``send(number, warm_up, trace)`` performs one request and fills its trace; its number is never used twice.
+    ``decided(load)`` is asked after each whole round (every worker has completed one more request) and ends the point;
+    ``on_tick(load)`` is for progress.
     """
 
     def __init__(self, send: Send, concurrency: int, *, clock_ns: Callable[[], int], max_seconds: float) -> None:
@@ -117,7 +129,12 @@ class ClosedLoop:
     async def _one(self, *, warm_up: bool) -> Trace:
         number = self._next
         self._next += 1
-        return await self._send(number, warm_up)
+        trace = Trace(planned_ns=self._clock_ns())
+        self.load.going.add(trace)
+        try:
+            return await self._send(number, warm_up, trace)
+        finally:
+            self.load.going.discard(trace)
 
     def _end(self, why: str) -> None:
         if not self._stop.is_set():

@@ -64,13 +64,9 @@ class PointRun:
         total_s = max(plan.max_seconds_per_point, plan.stall_timeout_s)
         warm_up_tokens = max(plan.output_tokens // WARM_UP_SHARE, min(WARM_UP_TOKENS, plan.output_tokens))
 
-        def count(gained: int) -> None:
-            if self.load.window_start_ns is not None:
-                self.load.tokens_seen += gained
-
-        async def send(number: int, warm_up: bool) -> Trace:
+        async def send(number: int, warm_up: bool, trace: Trace) -> Trace:
             body = self.wire.body(self.index, number, output_tokens=warm_up_tokens if warm_up else None)
-            trace = await client.generate("/v1/completions", body, stall_s=plan.stall_timeout_s, total_s=total_s, on_tokens=count)
+            await client.generate("/v1/completions", body, stall_s=plan.stall_timeout_s, total_s=total_s, trace=trace)
             self._keep(trace, number, "warmup" if warm_up else "window")
             return trace
 

@@ -28,7 +28,7 @@ def e2e_ms(trace: Trace) -> float | None:
 
 def itl_ms(trace: Trace) -> list[float]:
     """Gaps between neighbouring chunks with text; TTFT + their sum = E2E."""
-    return [ns_to_ms(after[0] - before[0]) for before, after in itertools.pairwise(trace.chunks)]
+    return [ns_to_ms(after - before) for before, after in itertools.pairwise(trace.chunks.times)]
 
 
 def tpot_ms(trace: Trace) -> float | None:
@@ -137,7 +137,7 @@ def sample(trace: Trace, *, point: int, concurrency: int, request: int, phase: s
         "first_ns": trace.first_ns,
         "first_answer_ns": trace.first_answer_ns,
         "end_ns": trace.end_ns,
-        "chunks": trace.chunks,
+        "chunks": list(trace.chunks),
         "input_tokens": trace.input_tokens,
         "output_tokens": trace.output_tokens,
         "cached_tokens": trace.cached_tokens,

@@ -4,32 +4,80 @@
 from __future__ import annotations
 
 import json
+from array import array
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from .tool_stream import StreamedCall, take_calls
 
 TEXT_KEPT = 2000
+# The scanner itself: per token, json.loads would spend as much again on guessing the encoding and trimming white space.
+_scan = json.JSONDecoder().raw_decode
 
 
 class SseSplitter:
-    """Cuts a byte stream of server-sent events into the payloads of its data lines, wherever the reads fall."""
+    """Cuts a byte stream of server-sent events into the data of its events, wherever the reads fall.
+
+    Lines end with LF or CR LF; comments and other fields are skipped; several data lines make one event, ended by an
+    empty line. Bytes of a character that is cut in two stay bytes until their event is whole.
+    """
 
     def __init__(self) -> None:
         self._rest = b""
+        self._event: list[bytes] = []
 
     def feed(self, data: bytes) -> list[bytes]:
-        lines = (self._rest + data).split(b"\n")
+        if self._rest:
+            data = self._rest + data
+        # What nearly every read holds: one whole event.
+        if data.endswith(b"\n\n") and data.startswith(b"data: {") and data.find(b"\n") == len(data) - 2 and not self._event:
+            self._rest = b""
+            return [data[6:-2]]
+        lines = data.split(b"\n")
         self._rest = lines.pop()
-        return [line[5:].strip() for line in lines if line.startswith(b"data:")]
+        events = []
+        for line in (raw.removesuffix(b"\r") for raw in lines):
+            if line.startswith(b"data:"):
+                self._event.append(line[5:].removeprefix(b" "))
+            elif not line and self._event:
+                events.append(b"\n".join(self._event))
+                self._event = []
+        return events
+
+    def close(self) -> list[bytes]:
+        """Return what the end of the stream completes: servers are seen to leave out the last empty line."""
+        return self.feed(b"\n\n")
 
 
-@dataclass
+class Chunks:
+    """The chunks of one request as pairs [ns, tokens], kept in 16 bytes each: a long point has millions of them."""
+
+    def __init__(self) -> None:
+        self.times = array("q")
+        self.counts = array("q")
+
+    def append(self, chunk: Sequence[int]) -> None:
+        self.times.append(chunk[0])
+        self.counts.append(chunk[1])
+
+    def __len__(self) -> int:
+        return len(self.times)
+
+    def __iter__(self) -> Iterator[list[int]]:
+        return map(list, zip(self.times, self.counts, strict=True))
+
+    def __getitem__(self, index: int) -> list[int]:
+        return [self.times[index], self.counts[index]]
+
+
+@dataclass(slots=True, eq=False)
 class Trace:
     """One request as the client saw it. Times are monotonic ns since the start of the run; absent is None."""
 
     planned_ns: int
-    chunks: list[list[int]] = field(default_factory=list)
+    sent_ns: int | None = None
+    chunks: Chunks = field(default_factory=Chunks)
     first_answer_ns: int | None = None
     done_ns: int | None = None
     events: int = 0
@@ -37,56 +85,66 @@ class Trace:
     distinct: set[str] = field(default_factory=set)
     text: str = ""
     answer: str = ""
+    whole_text: str | None = ""
+    """Where each event brings the whole text (native /generate): the text so far. None once an event brought new text alone."""
     input_tokens: int | None = None
     output_tokens: int | None = None
     cached_tokens: int | None = None
     running_tokens: int | None = None
     received_total: int = 0
     finished: bool = False
-    status: str = "failed"
-    error: str | None = None
-    http_status: int | None = None
     finish_reason: str | None = None
     tool_calls: dict[int, StreamedCall] = field(default_factory=dict)
+    status: str = "failed"
+    error: str | None = None
+    timed_out: bool = False
+    http_status: int | None = None
 
     @property
     def first_ns(self) -> int | None:
-        return self.chunks[0][0] if self.chunks else None
+        return self.chunks.times[0] if self.chunks.times else None
 
     @property
     def end_ns(self) -> int | None:
-        return self.chunks[-1][0] if self.chunks else None
+        return self.chunks.times[-1] if self.chunks.times else None
 
     @property
     def received_tokens(self) -> int:
         """Tokens attributed to chunks; after ``settle`` equal to the usage of the server, where it gave one."""
-        return sum(count for dummy, count in self.chunks)
+        return sum(self.chunks.counts)
 
     def take(self, payload: bytes, now_ns: int) -> int:
         """Account one event; return the number of tokens it brought (0 for roles, usage and the end mark)."""
         if payload == b"[DONE]":
             self.finished = True
             return 0
-        event = json.loads(payload)
+        event = _parsed(payload)
         if not isinstance(event, dict):
             raise ValueError("an event is not a JSON object")
-        if event.get("error") is not None:
-            error = event["error"]
+        error = event.get("error")
+        if error is not None:
             raise ServerSaidError(str(error.get("message", error)) if isinstance(error, dict) else str(error))
+        meta = event.get("meta_info")
+        if meta is not None:
+            return self._take_native(event, meta, now_ns)
         choices = event.get("choices")
-        self._take_usage(event.get("usage"), final=not choices)
+        usage = event.get("usage")
+        if usage is not None:
+            self._take_usage(usage, final=not choices)
         if not choices:
             return 0
         self.events += 1
-        thought, answer = _texts(choices[0])
-        if choices[0].get("finish_reason") is not None:
-            self.finish_reason = choices[0]["finish_reason"]
-        delta = choices[0].get("delta")
-        if delta and delta.get("tool_calls"):
-            answer += take_calls(self.tool_calls, delta["tool_calls"])
-        if not thought and not answer:
-            return 0
-        return self._take_text(thought, answer, now_ns)
+        choice = choices[0]
+        if choice.get("finish_reason") is not None:
+            self.finish_reason = choice["finish_reason"]
+        delta = choice.get("delta")
+        if delta is None:
+            thought, answer = "", choice.get("text") or ""
+        else:
+            thought, answer = delta.get("reasoning_content") or delta.get("reasoning") or "", delta.get("content") or ""
+            if delta.get("tool_calls"):
+                answer += take_calls(self.tool_calls, delta["tool_calls"])
+        return self._take_text(thought, answer, now_ns) if thought or answer else 0
 
     def settle(self) -> None:
         """Make the chunks sum to the usage of the server.
@@ -94,28 +152,46 @@ class Trace:
         With running usage in every chunk only a tail without text is left to add. Without it a chunk may hold several
         tokens, so usage is spread evenly over the chunks.
         """
-        if self.output_tokens is None or not self.chunks:
+        counts, total = self.chunks.counts, self.output_tokens
+        if total is None or not counts:
             return
         if self.running_tokens is not None:
-            self.chunks[-1][1] += self.output_tokens - self.received_tokens
+            counts[-1] += total - sum(counts)
             return
-        count = len(self.chunks)
-        for index, chunk in enumerate(self.chunks):
-            chunk[1] = self.output_tokens * (index + 1) // count - self.output_tokens * index // count
+        for index in range(len(counts)):
+            counts[index] = total * (index + 1) // len(counts) - total * index // len(counts)
 
     def _take_usage(self, usage: Any, *, final: bool) -> None:
         if not isinstance(usage, dict):
             return
         completion = usage.get("completion_tokens")
-        if isinstance(usage.get("prompt_tokens"), int):
-            self.input_tokens = usage["prompt_tokens"]
+        prompt = usage.get("prompt_tokens")
+        if isinstance(prompt, int):
+            self.input_tokens = prompt
         if isinstance(completion, int):
             self.output_tokens = completion
             if not final:
                 self.running_tokens = completion
         details = usage.get("prompt_tokens_details")
+        if details is None:
+            return
         if isinstance(details, dict) and isinstance(details.get("cached_tokens"), int):
             self.cached_tokens = details["cached_tokens"]
+
+    def _take_native(self, event: dict[str, Any], meta: Any, now_ns: int) -> int:
+        """Account one event of /generate, whose text is what is new or, by default, everything so far."""
+        self.events += 1
+        self._take_usage(meta, final=False)
+        if isinstance(meta, dict) and isinstance(meta.get("cached_tokens"), int):
+            self.cached_tokens = meta["cached_tokens"]
+        text = event.get("text")
+        if not isinstance(text, str) or not text:
+            return 0
+        new, before = text, self.whole_text
+        if before is not None:
+            self.whole_text = text if text.startswith(before) else None
+            new = text.removeprefix(before)
+        return self._take_text("", new, now_ns) if new else 0
 
     def _take_text(self, thought: str, answer: str, now_ns: int) -> int:
         text = thought + answer
@@ -124,12 +200,15 @@ class Trace:
             self.text += text
             self.distinct.update(text)
         if answer:
-            self.answer += answer if len(self.answer) < TEXT_KEPT else ""
             if self.first_answer_ns is None:
                 self.first_answer_ns = now_ns
-        count = 1 if self.running_tokens is None else max(self.running_tokens - self.received_total, 0)
+            if len(self.answer) < TEXT_KEPT:
+                self.answer += answer
+        running = self.running_tokens
+        count = 1 if running is None else max(running - self.received_total, 0)
         self.received_total += count
-        self.chunks.append([now_ns, count])
+        self.chunks.times.append(now_ns)
+        self.chunks.counts.append(count)
         return count
 
 
@@ -137,9 +216,9 @@ class ServerSaidError(Exception):
     """The server sent an error inside the stream."""
 
 
-def _texts(choice: dict[str, Any]) -> tuple[str, str]:
-    """Return (reasoning, answer) of one choice, for completions and chat alike."""
-    delta = choice.get("delta")
-    if isinstance(delta, dict):
-        return delta.get("reasoning_content") or "", delta.get("content") or ""
-    return "", choice.get("text") or ""
+def _parsed(payload: bytes) -> Any:
+    text = payload.decode("utf-8").strip()
+    event, end = _scan(text)
+    if end != len(text):
+        raise ValueError(f"more than one JSON value: {text[:80]!r}")
+    return event

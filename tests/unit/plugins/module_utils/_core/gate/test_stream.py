@@ -15,14 +15,28 @@ def payload(**event):
     return json.dumps(event).encode()
 
 
-@given(st.lists(st.text(min_size=1, max_size=5), max_size=6), st.lists(st.integers(0, 200), max_size=6))
-def test_where_the_reads_fall_does_not_matter(words, cuts):
-    data = b": keep-alive\r\n\r\n" + b"".join(b"data: " + json.dumps(word).encode() + b"\r\n\r\n" for word in words)
+@given(
+    st.lists(st.text(min_size=1, max_size=5), max_size=6),
+    st.lists(st.integers(0, 200), max_size=6),
+    st.sampled_from(["\n", "\r\n"]),
+    st.booleans(),
+)
+def test_where_the_reads_fall_does_not_matter(words, cuts, line, ascii_only):
+    """Comments, other fields, both line ends, characters cut in two, several events in one read."""
+    events = [f"event: token{line}data: {json.dumps(word, ensure_ascii=ascii_only)}{line}{line}" for word in words]
+    data = (f": keep-alive{line}{line}" + f"id: 1{line}".join(events)).encode()
     splitter, got, last = SseSplitter(), [], 0
     for cut in [*sorted(cuts), len(data)]:
         got += splitter.feed(data[last:cut])
         last = max(last, min(cut, len(data)))
     assert [json.loads(item) for item in got] == words
+
+
+def test_data_lines_of_one_event_belong_together_and_the_last_empty_line_may_be_missing():
+    splitter = SseSplitter()
+    assert splitter.feed(b'data: {"a":\ndata: 1}\n\ndata:[DONE]\n') == [b'{"a":\n1}']
+    assert splitter.close() == [b"[DONE]"]
+    assert splitter.close() == []
 
 
 def test_reasoning_counts_as_output_and_the_first_answer_is_kept_apart():
@@ -51,9 +65,25 @@ def test_tokens_without_text_join_the_next_text():
     trace = Trace(planned_ns=0)
     trace.take(payload(choices=[{"text": ""}], usage={"completion_tokens": 1}), 1)
     trace.take(payload(choices=[{"text": "é"}], usage={"completion_tokens": 2}), 2)
-    assert trace.chunks == [[2, 2]]
+    assert list(trace.chunks) == [[2, 2]]
 
 
 def test_an_error_inside_the_stream_is_not_a_token():
     with pytest.raises(ServerSaidError, match="boom"):
         Trace(planned_ns=0).take(payload(error={"message": "boom"}), 1)
+
+
+@pytest.mark.parametrize("incremental", [False, True])
+def test_the_native_endpoint_tells_its_text_whole_or_in_parts(incremental):
+    trace, said = Trace(planned_ns=0), ""
+    for moment, piece in enumerate(["a", "b", "a", "ab"], start=1):
+        said = piece if incremental else said + piece
+        meta = {"prompt_tokens": 7, "completion_tokens": moment, "cached_tokens": 3}
+        assert trace.take(payload(text=said, meta_info=meta), moment) == 1
+    assert (trace.text, trace.input_tokens, trace.output_tokens, trace.cached_tokens) == ("abaab", 7, 4, 3)
+
+
+@pytest.mark.parametrize("garbage", [b"{", b'{"choices": []} {"choices": []}', b"[]", b"\xff"])
+def test_an_event_that_is_not_one_json_object_is_an_error(garbage):
+    with pytest.raises(ValueError):
+        Trace(planned_ns=0).take(garbage, 1)

@@ -94,7 +94,7 @@ def test_a_limit_on_an_absent_percentile_is_inconclusive_and_says_why():
 
 def test_far_below_the_limit_fails_even_without_whole_rounds():
     load = load_of([[(9000, [1000])]])
-    load.tokens_seen = 2
+    load.drained = [load.streams[0].pop()]
     assert judged(load, min_output_tokens_per_s=30) == FAIL
     assert judged(load, min_output_tokens_per_s=0.3) == INCONCLUSIVE
 
