@@ -40,6 +40,7 @@ RESOLVED = (
     "simulated",
     "speculative_algorithm",
     "stream_interval",
+    "tool_call_parser",
     "tp_size",
 )
 _SERIES = re.compile(r"(?P<name>[A-Za-z_:][A-Za-z0-9_:]*)(?:\{(?P<labels>.*)\})?\s+(?P<value>\S+)(?:\s+\d+)?")

@@ -7,15 +7,14 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..errors import InferopsError
+from .asking import COMPLETIONS, REFUSED, Asker, first_token_late
 from .client import Client
 from .plan import GatePlan
 from .prompts import PromptMaker
 from .stream import Trace
 
 CALIBRATIONS = 3
-COMPLETIONS = "/v1/completions"
-CHAT = "/v1/chat/completions"
-REFUSED = (400, 404, 405, 415, 422)
+MARKS = 4
 
 
 @dataclass(frozen=True)
@@ -81,18 +80,15 @@ def beyond(trace: Trace, max_tokens: int, stream_interval: int) -> str:
     )
 
 
-async def sanity(client: Client, plan: GatePlan, model: str, *, stream_interval: int | None) -> list[str]:
-    """Ask one plain question; return why the answer cannot be trusted (nothing when it can)."""
+async def sanity(asker: Asker, plan: GatePlan, *, stream_interval: int | None) -> list[str]:
+    """Ask one plain question, as clients do; return why the answer cannot be trusted (nothing when it can)."""
     question = plan.sanity
-    body = {"model": model, "max_tokens": question.max_tokens, "temperature": 0, "stream": True}
-    body["stream_options"] = {"include_usage": True}
-    chat = {**body, "messages": [{"role": "user", "content": question.prompt}]}
-    trace = await _ask(client, plan, CHAT, chat)
-    if trace.http_status in REFUSED:
-        trace = await _ask(client, plan, COMPLETIONS, {**body, "prompt": question.prompt})
+    trace = await asker.ask([{"role": "user", "content": question.prompt}], max_tokens=question.max_tokens)
     if trace.status != "ok":
         return [f"sanity probe: {trace.error}"]
     reasons = []
+    if (late := first_token_late(trace, plan)) is not None:
+        reasons.append(f"sanity probe: {late}")
     if trace.output_tokens is not None and trace.output_tokens > question.max_tokens:
         reasons.append(f"sanity probe: {beyond(trace, question.max_tokens, stream_interval or 1)}")
     if degenerate(trace, plan):
@@ -103,10 +99,11 @@ async def sanity(client: Client, plan: GatePlan, model: str, *, stream_interval:
 
 
 def degenerate(trace: Trace, plan: GatePlan) -> bool:
-    """Tell whether a text of some length consists of hardly any different characters, or of none but white space."""
+    """Tell whether a text is white space, marks without a letter or digit, or hardly any different characters for its length."""
     visible = {character for character in trace.distinct if not character.isspace()}
     needed = plan.correctness.min_distinct_characters
-    return not visible or (trace.characters >= 4 * needed and len(visible) < needed)
+    marks_alone = trace.characters >= MARKS and not any(map(str.isalnum, visible))
+    return not visible or marks_alone or (trace.characters >= 4 * needed and len(visible) < needed)
 
 
 async def settle_wire(client: Client, plan: GatePlan, model: str, maker: PromptMaker) -> tuple[Wire | None, str | None]:

@@ -14,10 +14,12 @@ from typing import Any
 from ..errors import InferopsError
 from ..units import human_seconds, ns_to_s
 from . import engine, probes
+from .asking import Asker
 from .bound import check_reachable, mean_context, promoted_points
 from .client import Client, clean_base_url, http_library
 from .clocks import ClockWatch
 from .context import GateContext
+from .correctness import Answers, check_answers
 from .diagnosis import diagnose
 from .folder import ResultFolder
 from .gpu import GpuSampler, throttled
@@ -26,9 +28,9 @@ from .measure import PointRun
 from .nvml import Nvml
 from .plan import GatePlan
 from .prompts import PromptMaker, vocabulary_size
+from .reasons import graph_passes_of, point_reasons
 from .report import write_reports
-from .validity import check_passes
-from .verdict import FAIL, INCONCLUSIVE, Yardsticks, run_verdict
+from .verdict import Yardsticks, run_verdict
 
 SCHEMA = 1
 STOP_POLL_S = 0.2
@@ -103,6 +105,7 @@ class Gate:
         self.wrong: list[str] = []
         self.doubtful: list[str] = []
         self.notes: list[str] = []
+        self.answers = Answers()
         self._current: PointRun | None = None
 
     def clock_ns(self) -> int:
@@ -157,9 +160,10 @@ class Gate:
             "ended_at": _now(),
             "base_url": self.base_url,
             "plan": {**self.plan.as_dict(), "nonce": self.nonce},
+            "correctness": self.answers.figures,
             "points": self.points,
             "gpus": self.sampler.summary(windows),
-            "engine": {**self.engine, "graph_passes": _summed(self.points)},
+            "engine": {**self.engine, "graph_passes": graph_passes_of(self.points)},
             "diagnosis": [],
             "bound": {"bandwidth_gb_s": self.context.bandwidth(), "assumptions": self.context.assumptions()},
             **(self.context.about or {}),
@@ -176,7 +180,9 @@ class Gate:
                 self._note(f"cards were not observed: {self.sampler.problem}")
             self.folder.result(self.result())
             self._report({"state": "probe", "text": f"gate  asking {model} one question before the load"})
-            self.wrong += await probes.sanity(client, self.plan, model, stream_interval=self._stream_interval)
+            self.wrong += await probes.sanity(Asker(client, self.plan, model), self.plan, stream_interval=self._stream_interval)
+            if not self.wrong:
+                await self._check_answers(Asker(client, self.plan, model))
             if self.wrong:
                 return
             wire = await self._wire(client, model)
@@ -188,8 +194,22 @@ class Gate:
             if self.points[-1]["ended_by"] in ("too many failures", "warm-up failed"):
                 return
         async with Client(self.base_url, api_key=api_key, clock_ns=self.clock_ns) as client:
-            again = await probes.sanity(client, self.plan, model, stream_interval=self._stream_interval)
+            again = await probes.sanity(Asker(client, self.plan, model), self.plan, stream_interval=self._stream_interval)
             self.wrong += [f"after the load: {reason}" for reason in again]
+
+    async def _check_answers(self, asker: Asker) -> None:
+        self.answers = await check_answers(
+            asker,
+            self.plan,
+            resolved=self.engine["resolved"],
+            promoted=self.context.promoted_result,
+            nonce=self.nonce,
+            say=lambda text: self._report({"state": "probe", "text": f"gate  {text}"}),
+        )
+        self.wrong += self.answers.wrong
+        self.doubtful += self.answers.doubtful
+        for note in self.answers.notes:
+            self._note(note)
 
     def _settle_limits(self) -> None:
         """Give a plan without limits those of a first or a later deploy, and refuse one that no card could meet."""
@@ -266,32 +286,6 @@ class Gate:
 
     def _report(self, line: Mapping[str, Any]) -> None:
         self._on_progress(self.folder.progress({"elapsed_s": round(ns_to_s(self.clock_ns()), 1), **line}))
-
-
-def point_reasons(points: list[dict[str, Any]], require: Mapping[str, float]) -> list[str]:
-    """Return the reasons of the points for the whole run; what the plan requires everywhere is said once, not per point."""
-    told = [
-        (point["concurrency"], reason)
-        for point in points
-        if point["verdict"] in (FAIL, INCONCLUSIVE)
-        for reason in point["reasons"]
-    ]
-    repeated = {name for name in require if sum(reason.startswith(f"{name}: ") for dummy, reason in told) > 1}
-    whole = check_passes(_summed(points), {name: require[name] for name in repeated})
-    once = {reason.partition(":")[0]: reason for reason in whole.wrong + whole.doubtful}
-    return [*once.values()] + [f"concurrency {at}: {reason}" for at, reason in told if reason.partition(":")[0] not in once]
-
-
-def _summed(points: list[dict[str, Any]]) -> dict[str, dict[str, int]] | None:
-    """Return the graph passes of all points together; None when the engine counts none."""
-    counted = [point["engine"]["graph_passes"] for point in points if point["engine"]["graph_passes"] is not None]
-    if not counted:
-        return None
-
-    def total(phase: str, kind: str) -> int:
-        return sum(one[phase][kind] for one in counted)
-
-    return {phase: {kind: total(phase, kind) for kind in ("graph", "eager")} for phase in ("decode", "prefill")}
 
 
 def _now() -> str:

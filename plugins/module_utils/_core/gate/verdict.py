@@ -120,7 +120,7 @@ def run_verdict(verdicts: Sequence[str], *, planned: int, wrong: bool, doubtful:
 def _judge_goodput(limit: Limit, point: Point, load: PointLoad, confidence: float) -> Judged:
     window = load.window
     met = sum(good(trace, point.limits) for trace in window)
-    return _at_least(limit, met / len(window) if window else None, share_interval(met, len(window), confidence), len(window))
+    return at_least(limit, met / len(window) if window else None, share_interval(met, len(window), confidence), len(window))
 
 
 def _judge_rate(limit: Limit, load: PointLoad, against: Yardsticks) -> Judged:
@@ -139,10 +139,11 @@ def _judge_rate(limit: Limit, load: PointLoad, against: Yardsticks) -> Judged:
     if unknown is not None:
         return Judged(limit.name, limit.value, None, None, rate.rounds, INCONCLUSIVE, unknown)
     ratio = None if rate.value is None else rate.value / middle
-    return _at_least(limit, ratio, None if ci is None else (ci[0] / high, ci[1] / low), rate.rounds)
+    return at_least(limit, ratio, None if ci is None else (ci[0] / high, ci[1] / low), rate.rounds)
 
 
-def _at_least(limit: Limit, value: float | None, ci: Interval, n: int) -> Judged:
+def at_least(limit: Limit, value: float | None, ci: Interval, n: int) -> Judged:
+    """Judge a minimum: pass and fail only when the whole interval is on one side."""
     if value is None:
         return Judged(limit.name, limit.value, None, None, n, INCONCLUSIVE, "nothing measured")
     if ci is None:

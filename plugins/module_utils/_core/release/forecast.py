@@ -11,6 +11,9 @@ from .spec import ReleaseSpec
 
 PROOF_S = 10.0
 WARM_UP_S = 15.0
+# 200 short answers, 16 at a time at some 10 tokens a second each; a text of 100,000 tokens at the plan's own default limit.
+GRADED_S = 120.0
+LONG_CONTEXT_S = 600.0
 
 
 def load_seconds(spec: ReleaseSpec, history: Iterable[Mapping[str, Any]]) -> tuple[float, str]:
@@ -26,7 +29,11 @@ def gate_seconds(spec: ReleaseSpec) -> float:
     plan = spec.plan
     points = plan.get("points") or ()
     per_point = float(plan.get("max_seconds_per_point", 180))
-    return min(spec.timeouts["gate_s"], len(points) * (per_point + WARM_UP_S))
+    rules = plan.get("correctness") or {}
+    questions = GRADED_S if rules.get("graded") else 0.0
+    if long_context := rules.get("long_context"):
+        questions += float(long_context.get("max_seconds") or LONG_CONTEXT_S)
+    return min(spec.timeouts["gate_s"], len(points) * (per_point + WARM_UP_S) + questions)
 
 
 def forecast(spec: ReleaseSpec, back: ReleaseSpec | None, history: Iterable[Mapping[str, Any]], *, gated: bool) -> dict[str, Any]:

@@ -169,6 +169,7 @@ def gate(tx: Transaction, round_number: int) -> dict[str, Any]:
         "verdict": verdict,
         "reasons": reasons,
         "points": result.get("points") or [],
+        "correctness": result.get("correctness") or {},
         "diagnosis": result.get("diagnosis") or [],
         "folder": str(folder),
         "t": round(host.now(), 3),
@@ -233,4 +234,6 @@ def _promoted_result(tx: Transaction) -> dict[str, Any] | None:
     if tx.back is None:
         return None
     record = tx.store.gate_record(tx.back.id)
-    return {"verdict": record["verdict"], "points": record["points"]} if record else None
+    if not record:
+        return None
+    return {"verdict": record["verdict"], "points": record["points"], "correctness": record.get("correctness") or {}}

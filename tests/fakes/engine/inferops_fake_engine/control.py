@@ -38,7 +38,10 @@ class Control:
     garbage: bool = False  # every token is "!"
     answers: dict[str, str] = field(default_factory=dict)  # substring of the prompt → answer
     usage_factor: float = 1.0  # completion_tokens are multiplied by this
-    cached_ratio: float = 0.0  # share of each prompt that was "cached"
+    cached_ratio: float | None = None  # share of each prompt that was "cached", instead of what the prefix cache really holds
+    wrong_answers: float = 0.0  # share of the questions with one right answer that get a wrong one
+    tool_calls: str = "ok"  # "broken_json" · "wrong_name" · "as_text": how the tool-call parser fails
+    cache_hit: str = "ok"  # what a prompt found in the prefix cache does: "crash" · "wrong": another answer
     ignore_max_tokens: bool = False  # replies run on to 4 × max_tokens
     hang_after_tokens: int | None = None  # a reply stops for ever after this many tokens
     crash_after_requests: int | None = None  # the process dies when this request has been taken

@@ -11,8 +11,10 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from . import log
+from .skills import mistaken
 from .state import Server
 from .text import known_answer, natural_length, prompt_text, prompt_tokens, reply, seed_of
+from .tool_calls import Call
 
 THINKING_TOKENS = 24  # a reply thinks for at most this long, and never longer than half of it
 
@@ -43,13 +45,23 @@ class Generation:
     id: str = field(default_factory=lambda: uuid.uuid4().hex)
     count: int = 0
     finish: str = "length"
+    call: Call | None = None
 
     @property
     def reasoning_tokens(self) -> int:
         return min(self.count, self.thinking)
 
 
-def plan(server: Server, prompt: Any, text: str, max_tokens: int, ignore_eos: bool, *, thinking: bool) -> Generation:
+def plan(
+    server: Server,
+    prompt: Any,
+    text: str,
+    max_tokens: int,
+    ignore_eos: bool,
+    *,
+    thinking: bool,
+    call: Call | None = None,
+) -> Generation:
     """Decide how long the reply becomes; refuse what SGLang refuses."""
     control = server.control
     tokens = prompt_tokens(prompt)
@@ -61,7 +73,8 @@ def plan(server: Server, prompt: Any, text: str, max_tokens: int, ignore_eos: bo
             "BadRequestError",
         )
     seed = seed_of(prompt)
-    answer = None if ignore_eos else known_answer(text, control.answers)
+    cached = _cached(server, prompt, tokens)
+    answer = None if ignore_eos else _answer(server, prompt, text, call, from_cache=cached > 0)
     natural = natural_length(seed, answer)
     think = min(THINKING_TOKENS, natural) if thinking else 0
     output, finish = max_tokens, "length"
@@ -71,8 +84,27 @@ def plan(server: Server, prompt: Any, text: str, max_tokens: int, ignore_eos: bo
         output *= 4
     if thinking and ignore_eos:
         think = min(THINKING_TOKENS, output // 2)
-    cached = int(tokens * min(1.0, max(0.0, control.cached_ratio)))
-    return Generation(prompt, tokens, cached, output, answer, think, control.garbage, finish=finish)
+    return Generation(prompt, tokens, cached, output, answer, think, control.garbage, finish=finish, call=call)
+
+
+def _cached(server: Server, prompt: Any, tokens: int) -> int:
+    control = server.control
+    if control.cached_ratio is not None:
+        return int(tokens * min(1.0, max(0.0, control.cached_ratio)))
+    found = 0 if server.args["disable_radix_cache"] else server.prefix_cache.found(prompt)
+    if found and control.cache_hit == "crash":
+        die(server, "Scheduler hit an exception: simulated crash of a request that begins in the prefix cache")
+    return found
+
+
+def _answer(server: Server, prompt: Any, text: str, call: Call | None, *, from_cache: bool) -> str | None:
+    control = server.control
+    if call is not None:
+        return call.text
+    answer = known_answer(text, control.answers, prompt_text(prompt))
+    if answer is None:
+        return None
+    return "something else" if from_cache and control.cache_hit == "wrong" else mistaken(answer, text, control.wrong_answers)
 
 
 async def tokens(server: Server, generation: Generation) -> AsyncIterator[tuple[str, bool]]:

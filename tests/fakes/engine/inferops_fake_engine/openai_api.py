@@ -10,6 +10,8 @@ from typing import Any
 from .generation import BadRequest, Generation, plan, reported_tokens, text_of, tokens
 from .http import Request, Response, Stream
 from .state import Server
+from .text import pieces
+from .tool_calls import wanted_call
 
 DEFAULT_CHAT_TOKENS = 256
 
@@ -112,6 +114,8 @@ async def chat(server: Server, request: Request) -> Response | Stream:
     body = _body(request)
     prompt, last = _chat_prompt(body, request.path)
     thinking = server.args["reasoning_parser"] is not None and (body.get("chat_template_kwargs") or {}).get("thinking", True)
+    parser = server.args["tool_call_parser"]
+    call = wanted_call(body, last, parser=parser, fault=server.control.tool_calls)
     g = plan(
         server,
         prompt,
@@ -119,34 +123,52 @@ async def chat(server: Server, request: Request) -> Response | Stream:
         _limit(body, request.path, DEFAULT_CHAT_TOKENS),
         bool(body.get("ignore_eos")),
         thinking=bool(thinking),
+        call=call,
     )
+    kimi = parser == "kimi_k2"
     head = {"id": g.id, "object": "chat.completion", "created": int(time.time()), "model": body.get("model", "default")}
     if body.get("stream"):
         head["object"] = "chat.completion.chunk"
-        return Stream(_stream_chat(server, g, head, with_usage=_wants_usage(body)))
+        return Stream(_stream_chat(server, g, head, with_usage=_wants_usage(body), kimi=kimi))
     thoughts, said = [], []
     async for piece, thinks in tokens(server, g):
         (thoughts if thinks else said).append(piece)
     message = {"role": "assistant", "content": "".join(said).strip(), "reasoning_content": "".join(thoughts) or None}
-    choice = {"index": 0, "message": message, "logprobs": None, "finish_reason": g.finish, "matched_stop": None}
+    if call is not None and call.parsed:
+        message |= {"content": None, "tool_calls": [call.piece("".join(said[: len(pieces(call.text))]), first=True, kimi=kimi)]}
+    choice = {"index": 0, "message": message, "logprobs": None, "finish_reason": _finish(g), "matched_stop": None}
     return Response.json(
         head | {"choices": [choice], "usage": _usage(server, g, chat=True, streamed=False), "metadata": _metadata(g)}
     )
 
 
-async def _stream_chat(server: Server, g: Generation, head: dict[str, Any], *, with_usage: bool) -> AsyncIterator[bytes]:
+def _finish(g: Generation) -> str:
+    return "tool_calls" if g.finish == "stop" and g.call is not None and g.call.parsed else g.finish
+
+
+async def _stream_chat(
+    server: Server, g: Generation, head: dict[str, Any], *, with_usage: bool, kimi: bool
+) -> AsyncIterator[bytes]:
     def chunk(delta: dict[str, Any], finish: str | None) -> bytes:
         choice = {"index": 0, "delta": delta, "logprobs": None, "finish_reason": finish, "matched_stop": None}
         return _event(head | {"choices": [choice]})
 
-    first = True
+    first, named = True, False
     async for piece, thinks in tokens(server, g):
         if first:
             yield chunk({"reasoning_content": None, "role": "assistant", "content": ""}, None)
             first = False
+        if not thinks and g.call is not None and g.call.parsed:
+            if not named:
+                yield chunk({"reasoning_content": None, "tool_calls": [g.call.piece("", first=True, kimi=kimi)]}, None)
+                named = True
+            # The last token of a reply is the mark of its end, which the parser keeps to itself.
+            if g.count - g.thinking <= len(pieces(g.call.text)):
+                yield chunk({"reasoning_content": None, "tool_calls": [g.call.piece(piece, first=False, kimi=kimi)]}, None)
+            continue
         delta = {"reasoning_content": piece} if thinks else {"reasoning_content": None, "content": piece}
         yield chunk(delta, None)
-    yield chunk({"reasoning_content": None}, g.finish)
+    yield chunk({"reasoning_content": None}, _finish(g))
     if with_usage:
         yield _event(head | {"choices": [], "usage": _usage(server, g, chat=True, streamed=True)})
     yield b"data: [DONE]\n\n"

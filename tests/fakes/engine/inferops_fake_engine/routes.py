@@ -37,8 +37,9 @@ def _not_found() -> Response:
     return Response.json({"detail": "Not Found"}, 404)
 
 
-def _flush() -> Response:
-    note = "Cache flushed.\nPlease check backend logs for more details. (Simulated: there is no cache.)\n"
+def _flush(server: Server) -> Response:
+    server.prefix_cache.flush()
+    note = "Cache flushed.\nPlease check backend logs for more details. (Simulated.)\n"
     return Response(200, note.encode())
 
 
@@ -57,7 +58,7 @@ async def _get(server: Server, path: str) -> Response | None:
         case "/metrics" | "/metrics/":
             return _metrics(server)
         case "/flush_cache":
-            return _flush()
+            return _flush(server)
     return None
 
 

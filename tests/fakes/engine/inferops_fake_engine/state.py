@@ -11,6 +11,7 @@ from typing import Any
 from .clock import FITTED, Continuous, Faults, Pipeline, build_stages
 from .control import Control, ControlFile
 from .driver import Engine
+from .prefix_cache import PrefixCache
 from .recording import Recording
 from .resolve import Resolved
 
@@ -30,6 +31,7 @@ class Server:
     engine: Engine | None = None
     requests_taken: int = 0
     logged_passes: int = 0
+    prefix_cache: PrefixCache = field(default_factory=PrefixCache)
     http_requests: dict[tuple[str, str, int], int] = field(default_factory=dict)
 
     @property

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import operator
 import re
 import zlib
 from collections.abc import Mapping
 from itertools import count
 from typing import Any
+
+from .skills import solve
 
 _PIECE = re.compile(r"\s*\w+|\s*[^\w\s]")
 _WORDS = [
@@ -69,14 +70,6 @@ _WORDS = [
     "them",
 ]
 _FACTS = {"capital of france": "Paris", "capital of germany": "Berlin", "capital of japan": "Tokyo", "opposite of hot": "cold"}
-_SUM = re.compile(r"(-?\d+)\s*([+*x×-]|plus|minus|times)\s*(-?\d+)")
-_OPERATORS = {
-    "+": operator.add, "plus": operator.add, "-": operator.sub, "minus": operator.sub,
-    "*": operator.mul, "x": operator.mul, "×": operator.mul, "times": operator.mul,
-}  # fmt: skip
-_REPEAT = re.compile(
-    r"(?:repeat|reply with|say|answer with)(?: exactly| only| just)?(?: the word)?s?:?\s+[\"'“]?([\w .-]+?)[\"'”.]?\s*$", re.I
-)
 
 
 def pieces(text: str) -> list[str]:
@@ -94,17 +87,13 @@ def prompt_text(prompt: Any) -> str:
     return prompt if isinstance(prompt, str) else ""
 
 
-def known_answer(prompt: str, extra: Mapping[str, str]) -> str | None:
-    """The answer to a sanity question, if it is one that the fake knows."""
+def known_answer(prompt: str, extra: Mapping[str, str], conversation: str) -> str | None:
+    """The answer to a question that the fake knows or can work out."""
     low = prompt.lower()
     for needle, answer in {**_FACTS, **extra}.items():
         if needle.lower() in low:
             return answer
-    if found := _SUM.search(low):
-        return str(_OPERATORS[found[2]](int(found[1]), int(found[3])))
-    if found := _REPEAT.search(prompt.strip()):
-        return found[1].strip()
-    return None
+    return solve(prompt, conversation)
 
 
 def seed_of(prompt: Any) -> int:

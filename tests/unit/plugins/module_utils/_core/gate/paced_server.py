@@ -47,6 +47,11 @@ class Pace:
     most_in_flight: int = 0
 
 
+def _begin(body: dict[str, Any]) -> str:
+    prompt = body["messages"][0]["content"] if "messages" in body else body["prompt"]
+    return prompt[:200] if isinstance(prompt, str) else str(prompt)
+
+
 def application(pace: Pace) -> web.Application:
     async def models(request: web.Request) -> web.Response:
         if pace.api_key is not None and request.headers.get("Authorization") != f"Bearer {pace.api_key}":
@@ -105,7 +110,9 @@ def application(pace: Pace) -> web.Application:
         claimed = round(sent * pace.usage_factor) + pace.extra_usage
         usage: dict[str, Any] = {"prompt_tokens": inputs, "completion_tokens": claimed}
         if pace.cached_tokens is not None:
-            usage["prompt_tokens_details"] = {"cached_tokens": pace.cached_tokens}
+            # A text that begins as an earlier one is found again; prompts of the load never are.
+            known = (not load) and _begin(body) in map(_begin, [one for one in pace.seen if one is not body])
+            usage["prompt_tokens_details"] = {"cached_tokens": 64 if known else pace.cached_tokens}
         await response.write(f"data: {json.dumps({'choices': [], 'usage': usage})}\n\ndata: [DONE]\n\n".encode())
         return response
 

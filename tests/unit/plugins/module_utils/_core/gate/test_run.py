@@ -13,7 +13,8 @@ from ansible_collections.inferops.sglang.plugins.module_utils._core.gate.clocks 
 from ansible_collections.inferops.sglang.plugins.module_utils._core.gate.context import GateContext
 from ansible_collections.inferops.sglang.plugins.module_utils._core.gate.nvml import NoNvmlError
 from ansible_collections.inferops.sglang.plugins.module_utils._core.gate.plan import GatePlan
-from ansible_collections.inferops.sglang.plugins.module_utils._core.gate.run import point_reasons, run_gate
+from ansible_collections.inferops.sglang.plugins.module_utils._core.gate.reasons import point_reasons
+from ansible_collections.inferops.sglang.plugins.module_utils._core.gate.run import run_gate
 
 from .paced_server import Pace, serving
 from .traces import bound_of
