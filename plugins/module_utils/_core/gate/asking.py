@@ -17,7 +17,7 @@ CHAT = "/v1/chat/completions"
 REFUSED = (400, 404, 405, 415, 422)
 # Kimi's and Qwen's template switch thinking off by these names; other templates pass over what they do not know.
 NO_THINKING = {"thinking": False, "enable_thinking": False}
-OVERRUN = 4
+OVERRUN, LOOK_S = 4, 0.1
 Message = Mapping[str, str]
 
 
@@ -55,27 +55,21 @@ class Asker:
         return await self._send(COMPLETIONS, {**body, "prompt": prompt}, max_tokens, total_s)
 
     async def _send(self, path: str, body: dict[str, Any], max_tokens: int, total_s: float | None) -> Trace:
-        seen, over = 0, asyncio.Event()
-
-        def count(gained: int) -> None:
-            nonlocal seen
-            seen += gained
-            if seen > OVERRUN * max_tokens:
-                over.set()
-
         limit = max(self.plan.max_seconds_per_point, self.plan.stall_timeout_s) if total_s is None else total_s
         stall = self.plan.stall_timeout_s if total_s is None else total_s
-        request = asyncio.create_task(self.client.generate(path, body, stall_s=stall, total_s=limit, on_tokens=count))
-        alarm = asyncio.create_task(over.wait())
+        trace = Trace(planned_ns=self.client.clock_ns())
+        request = asyncio.create_task(self.client.generate(path, body, stall_s=stall, total_s=limit, trace=trace))
         try:
-            await asyncio.wait({request, alarm}, return_when=asyncio.FIRST_COMPLETED)
-            if request.done():
+            while not (await asyncio.wait({request}, timeout=LOOK_S))[0]:
+                if trace.received_total > OVERRUN * max_tokens:
+                    break
+            else:
                 return request.result()
         finally:
-            alarm.cancel()
             request.cancel()
             await asyncio.wait({request})
-        trace = self.client.cut.pop()
+        self.client.cut.remove(trace)
+        seen = trace.received_total
         trace.status, trace.error = "failed", f"max_tokens {max_tokens} was ignored: {seen} tokens had come when we hung up"
         return trace
 
