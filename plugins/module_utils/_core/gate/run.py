@@ -120,7 +120,7 @@ class Gate:
         while not work.done():
             await asyncio.wait({work}, timeout=STOP_POLL_S)
             self.watch.look()
-            if not stopped and not work.done() and should_stop():
+            if not stopped and not work.done() and (should_stop() or self.folder.problem is not None):
                 stopped = True
                 work.cancel()
         try:
@@ -132,12 +132,18 @@ class Gate:
 
     def finish(self) -> dict[str, Any]:
         """Write the final result and the reports, and return the result."""
+        if self.folder.problem is not None:
+            self.doubtful.append(f"the result folder could not be written any more: {self.folder.problem}")
         result = self.result(final=True)
         result["diagnosis"] = diagnose(result, self.context.evidence(self.plan.require))
         self.folder.result(result)
         text = f"gate  verdict {result['verdict']} after {human_seconds(ns_to_s(self.clock_ns()))}"
         self._report({"state": "done", "verdict": result["verdict"], "text": text})
-        write_reports(self.folder.path)
+        self.folder.release()
+        try:
+            write_reports(self.folder.path)
+        except OSError as exc:
+            self._note(f"the reports could not be written: {exc.strerror or exc}")
         return result
 
     def result(self, *, final: bool = False) -> dict[str, Any]:
@@ -154,6 +160,7 @@ class Gate:
             "schema": SCHEMA,
             "verdict": verdict,
             "finished": final,
+            "unwritten": self.folder.problem,
             "reasons": reasons + self.doubtful + unfinished,
             "notes": self.notes,
             "started_at": self.started_at,

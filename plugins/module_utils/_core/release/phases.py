@@ -158,6 +158,8 @@ def gate(tx: Transaction, round_number: int) -> dict[str, Any]:
         )
     except OSError as exc:
         raise PhaseError(f"the gate cannot keep its results in {folder}: {exc.strerror or exc}") from exc
+    if result.get("unwritten"):
+        raise PhaseError(f"the gate cannot keep its results in {folder}: {result['unwritten']}")
     after = services.show(host, unit)
     verdict, reasons = str(result.get("verdict")), list(result.get("reasons") or [])
     if after.pid != before.pid or not after.is_up:
