@@ -36,6 +36,11 @@ class PointLoad:
         return sorted((trace for stream in self.streams for trace in stream), key=lambda trace: trace.planned_ns)
 
     @property
+    def rounds(self) -> int:
+        """How many requests each worker has completed in the window."""
+        return min(map(len, self.streams))
+
+    @property
     def tokens_seen(self) -> int:
         """Tokens received since the window opened, those of unfinished requests included."""
         opened = self.window_start_ns
@@ -109,13 +114,13 @@ class ClosedLoop:
         await self._open_window()
         while not self._stop.is_set():
             trace = await self._one(warm_up=False)
-            rounds = min(map(len, self.load.streams))
+            rounds = self.load.rounds
             self.load.streams[worker].append(trace)
             if trace.status != "ok":
                 if self.load.failed >= max(3, self.load.concurrency):
                     self._end("too many failures")
                 await asyncio.sleep(RETRY_PAUSE_S)
-            if min(map(len, self.load.streams)) > rounds and decided(self.load):
+            if self.load.rounds > rounds and decided(self.load):
                 self._end("decided")
 
     async def _open_window(self) -> None:

@@ -14,10 +14,12 @@ from . import engine
 from .client import Client
 from .folder import ResultFolder
 from .load import ClosedLoop, PointLoad
-from .metrics import in_flight_mean, point_figures, sample, throughput
+from .looks import Looks
+from .metrics import in_flight_mean, point_figures, sample
 from .plan import Point
 from .probes import Wire
 from .stream import Trace
+from .throughput import throughput
 from .validity import (
     check_bound,
     check_cache,
@@ -36,6 +38,8 @@ COUNTER_READS, COUNTER_PAUSE_S = 5, 0.3
 # Warm-up answers are shorter: they are for compiled kernels, caches and connections, at the concurrency of the point.
 WARM_UP_SHARE = 4
 WARM_UP_TOKENS = 8
+# Of latency samples per look in the middle of a point; the final figures rest on all.
+MOST_SAMPLES = 20_000
 Report = Callable[[Mapping[str, Any]], None]
 
 
@@ -56,6 +60,7 @@ class PointRun:
     cpu_ratio: float | None = None
     running_reqs: float | None = None
     gen_throughput: float | None = None
+    looks: Looks = field(default_factory=Looks)
     _reported: float = 0.0
 
     async def run(self, client: Client) -> None:
@@ -139,10 +144,14 @@ class PointRun:
         }
 
     def _enough(self, load: PointLoad, client: Client) -> bool:
-        elapsed = ns_to_s(client.clock_ns() - (load.window_start_ns or 0))
-        if elapsed < self.against.plan.min_seconds_per_point:
+        now = client.clock_ns()
+        elapsed = ns_to_s(now - (load.window_start_ns or 0))
+        if elapsed < self.against.plan.min_seconds_per_point or not self.looks.due(load.rounds, now):
             return False
-        return decided(judge_limits(self.point, load, self.against), load, self.against.plan)
+        judged = judge_limits(self.point, load, self.against, most_samples=MOST_SAMPLES)
+        enough = decided(judged, load, self.against.plan)
+        self.looks.took(now, client.clock_ns())
+        return enough
 
     def _tick(self, load: PointLoad, client: Client) -> None:
         now = time.monotonic()

@@ -4,21 +4,27 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+import math
+from collections.abc import Callable, Mapping, Sequence
 from statistics import fmean
 from typing import Any
 
-from ..units import ns_to_ms, ns_to_s
+from ..units import ns_to_ms
 from .load import PointLoad
-from .plan_limits import LATENCIES, PERCENTILES, Limit
-from .stats import half_width, percentile
+from .plan_limits import PERCENTILES, Limit
+from .stats import percentile
 from .stream import Trace
+from .throughput import done_ns, throughput, window_s
 
 
 def ttft_ms(trace: Trace) -> float | None:
     """First chunk with text, minus planned start."""
     return None if trace.first_ns is None else ns_to_ms(trace.first_ns - trace.planned_ns)
+
+
+def ttft_answer_ms(trace: Trace) -> float | None:
+    """First chunk with text of the answer itself, after any reasoning, minus planned start."""
+    return None if trace.first_answer_ns is None else ns_to_ms(trace.first_answer_ns - trace.planned_ns)
 
 
 def e2e_ms(trace: Trace) -> float | None:
@@ -38,62 +44,36 @@ def tpot_ms(trace: Trace) -> float | None:
     return ns_to_ms(trace.end_ns - trace.first_ns) / (trace.output_tokens - 1)
 
 
-@dataclass(frozen=True)
-class Throughput:
-    """Output tokens per second with its interval; ``rounds`` is the number of independent values behind it."""
-
-    value: float | None
-    ci: tuple[float, float] | None
-    rounds: int
-
-
-def throughput(load: PointLoad, confidence: float, *, now_ns: int | None = None) -> Throughput:
-    """Return output throughput over whole request cycles.
-
-    Each worker contributes its first K completed requests, K being the same for all: tokens / time from the planned
-    start of the first to the end of the K-th. The sum over workers is the figure. So every window spans whole cycles
-    (time to first token counts in full), and stopping after a whole round does not favour fast ones. The interval comes
-    from the K round figures by batch means. Without a whole round: tokens seen / time so far, without an interval.
-    """
-    rounds = min(map(len, load.streams))
-    if rounds == 0:
-        end = load.window_end_ns if load.window_end_ns is not None else now_ns
-        if load.window_start_ns is None or end is None or end <= load.window_start_ns or load.tokens_seen == 0:
-            return Throughput(None, None, 0)
-        return Throughput(load.tokens_seen / ns_to_s(end - load.window_start_ns), None, 0)
-    value = sum(_rate(stream[:rounds]) for stream in load.streams)
-    per_round = [sum(_rate(stream[index : index + 1]) for stream in load.streams) for index in range(rounds)]
-    reach = half_width(per_round, confidence)
-    ci = None if reach is None else (max(value - reach, 0.0), value + reach)
-    return Throughput(value, ci, rounds)
-
-
-def window_s(load: PointLoad) -> float | None:
-    """Mean over workers of the time their counted requests span [s]."""
-    rounds = min(map(len, load.streams))
-    if rounds == 0:
-        return None
-    return fmean(ns_to_s(_done(stream[rounds - 1]) - stream[0].planned_ns) for stream in load.streams)
-
-
 def in_flight_mean(load: PointLoad) -> float | None:
     """Mean number of requests really in flight over the window, by the client's own clock."""
     start, end = load.window_start_ns, load.window_end_ns
     if start is None or end is None or end <= start:
         return None
-    busy = sum(max(min(_done(trace), end) - max(trace.planned_ns, start), 0) for trace in load.window + load.drained)
+    busy = sum(max(min(done_ns(trace), end) - max(trace.planned_ns, start), 0) for trace in load.window + load.drained)
     return busy / (end - start)
 
 
-def latencies(traces: Sequence[Trace]) -> dict[str, list[float]]:
-    """Return the ascending samples of each latency; ITL pools all gaps of all requests, so a stall stays visible."""
-    good = [trace for trace in traces if trace.status == "ok"]
-    return {
-        "ttft": sorted(value for value in map(ttft_ms, good) if value is not None),
-        "tpot": sorted(value for value in map(tpot_ms, good) if value is not None),
-        "itl": sorted(gap for trace in good for gap in itl_ms(trace)),
-        "e2e": sorted(value for value in map(e2e_ms, good) if value is not None),
-    }
+PER_REQUEST: Mapping[str, Callable[[Trace], list[float]]] = {
+    "ttft": lambda trace: _present(ttft_ms(trace)),
+    "ttft_answer": lambda trace: _present(ttft_answer_ms(trace)),
+    "tpot": lambda trace: _present(tpot_ms(trace)),
+    "itl": itl_ms,
+    "e2e": lambda trace: _present(e2e_ms(trace)),
+}
+
+
+def latency(name: str, traces: Sequence[Trace]) -> list[list[float]]:
+    """Return the samples of one latency, per request that succeeded and in the order of the requests.
+
+    ITL has all gaps of a request, so that a stall stays visible when they are pooled.
+    """
+    measure = PER_REQUEST[name]
+    return [measure(trace) for trace in traces if trace.status == "ok"]
+
+
+def pooled(samples: Sequence[Sequence[float]]) -> list[float]:
+    """Return all samples in ascending order."""
+    return sorted(itertools.chain.from_iterable(samples))
 
 
 def percentiles(ordered: Sequence[float]) -> dict[str, Any]:
@@ -117,6 +97,19 @@ def good(trace: Trace, limits: Sequence[Limit]) -> bool:
         if value is None or value > limit.value:
             return False
     return True
+
+
+def cut_misses(load: PointLoad, limits: Sequence[Limit]) -> int:
+    """Count the requests that we cut at the end, yet after they had missed a limit on TTFT or E2E by their age alone."""
+    most = {limit.latency: limit.value for limit in limits if limit.latency in ("ttft", "e2e")}
+
+    def missed(trace: Trace) -> bool:
+        age = ns_to_ms(done_ns(trace) - trace.planned_ns)
+        first = ttft_ms(trace)
+        waited = age if first is None else first
+        return waited > most.get("ttft", math.inf) or age > most.get("e2e", math.inf)
+
+    return sum(missed(trace) for trace in load.drained)
 
 
 def cached_ratio(traces: Sequence[Trace]) -> float | None:
@@ -153,11 +146,10 @@ def point_figures(load: PointLoad, limits: Sequence[Limit], confidence: float) -
     """Return the measured part of one point of the result (without limits, bound, verdict)."""
     traces = load.window
     rate = throughput(load, confidence)
-    samples = latencies(traces)
     inputs = [trace.input_tokens for trace in traces if trace.input_tokens is not None]
     outputs = [trace.output_tokens for trace in traces if trace.output_tokens is not None]
-    met = sum(good(trace, limits) for trace in traces)
-    figures: Mapping[str, Any] = {f"{name}_ms": percentiles(samples[name]) for name in LATENCIES}
+    met, missed = sum(good(trace, limits) for trace in traces), cut_misses(load, limits)
+    figures: Mapping[str, Any] = {f"{name}_ms": percentiles(pooled(latency(name, traces))) for name in PER_REQUEST}
     return {
         "concurrency": load.concurrency,
         "rate": None,
@@ -172,7 +164,7 @@ def point_figures(load: PointLoad, limits: Sequence[Limit], confidence: float) -
             "cancelled": len(load.drained),
             "warm_up": len(load.warm_up),
         },
-        "goodput_ratio": met / len(traces) if traces else None,
+        "goodput_ratio": met / (len(traces) + missed) if traces or missed else None,
         "input_tokens": {"mean": fmean(inputs) if inputs else None},
         "output_tokens": {"mean": fmean(outputs) if outputs else None},
         "cached_tokens_ratio": cached_ratio(traces),
@@ -181,13 +173,8 @@ def point_figures(load: PointLoad, limits: Sequence[Limit], confidence: float) -
     }
 
 
-def _rate(traces: Sequence[Trace]) -> float:
-    duration = _done(traces[-1]) - traces[0].planned_ns
-    return sum(trace.received_tokens for trace in traces) / ns_to_s(duration) if duration > 0 else 0.0
-
-
-def _done(trace: Trace) -> int:
-    return trace.planned_ns if trace.done_ns is None else trace.done_ns
+def _present(value: float | None) -> list[float]:
+    return [] if value is None else [value]
 
 
 def _rounded(value: float | None) -> float | None:

@@ -3,15 +3,26 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
 import math
 from collections.abc import Sequence
 from statistics import NormalDist, fmean, stdev
 
 MAX_BATCHES = 20
-AUTOCORRELATION_CAP = 0.8
+# Before a series has shown how it follows itself it is taken to do so as if six of its values had said 0.5; chosen, with the
+# spending below, by the simulation in benchmarks/gate/decisions.py.
+PRIOR_CORRELATION, PRIOR_WEIGHT = 0.5, 6
+MOST_CORRELATION = 0.9
+SPENT_PER_LOOK = 0.5
 
 
+def at_each_look(confidence: float) -> float:
+    """Return the confidence of one look, where the looks at a growing series together shall keep ``confidence``."""
+    return 1 - SPENT_PER_LOOK * (1 - confidence)
+
+
+@functools.lru_cache(maxsize=512)
 def student_t_quantile(probability: float, dof: int) -> float:
     """Return the quantile of Student's t distribution with ``dof`` >= 1 degrees of freedom.
 
@@ -36,20 +47,49 @@ def half_width(values: Sequence[float], confidence: float) -> float | None:
     """Return the half width of the interval for the mean of a time-ordered series; None below three values.
 
     Batch means: neighbours are merged until at most 20 batches remain, then Student's t on the batch means. Where the
-    batches still follow each other (lag-1 autocorrelation r > 0), the variance grows by (1 + r) / (1 - r), r <= 0.8.
+    batches follow each other (lag-1 autocorrelation r > 0), the variance grows by (1 + r) / (1 - r), r <= 0.9; r is
+    corrected for its bias in short series and drawn towards 0.5 while the batches are few.
     """
-    batches = list(values)
-    if len(batches) < 3:
+    if len(values) < 3:
         return None
-    while len(batches) > MAX_BATCHES:
-        batches = [fmean(batches[i : i + 2]) for i in range(0, len(batches) - 1, 2)]
-    count = len(batches)
-    spread = stdev(batches)
+    batches = batched(values, MAX_BATCHES)
+    count, spread = len(batches), stdev(batches)
     if spread == 0:
         return 0.0
-    correlation = min(max(_lag_one(batches), 0.0), AUTOCORRELATION_CAP) if count >= 4 else 0.0
-    inflation = math.sqrt((1 + correlation) / (1 - correlation))
-    return student_t_quantile(0.5 + confidence / 2, count - 1) * spread / math.sqrt(count) * inflation
+    seen = _lag_one(batches)
+    unbiased = seen + (1 + 3 * max(seen, 0.0)) / count
+    drawn = (count * unbiased + PRIOR_WEIGHT * PRIOR_CORRELATION) / (count + PRIOR_WEIGHT)
+    correlation = min(max(drawn, 0.0), MOST_CORRELATION)
+    inflation = (1 + correlation) / (1 - correlation)
+    return student_t_quantile(0.5 + confidence / 2, count - 1) * spread * math.sqrt(inflation / count)
+
+
+def batched(values: Sequence[float], most: int) -> list[float]:
+    """Return the means of neighbours, merged two by two until at most ``most`` are left.
+
+    >>> batched([1.0, 3.0, 5.0, 7.0], 2)
+    [2.0, 6.0]
+    """
+    batches = list(values)
+    while len(batches) > most:
+        batches = [fmean(batches[i : i + 2]) for i in range(0, len(batches) - 1, 2)]
+    return batches
+
+
+def design_effect(groups: Sequence[Sequence[float]], threshold: float) -> float:
+    """Return how many times fewer independent samples there are than samples: at least 1.
+
+    The groups follow each other in time. The share of samples above the threshold varies from group to group as it would
+    for independent samples, or more; that more is returned.
+    """
+    shares = [(sum(value > threshold for value in group), len(group)) for group in groups if group]
+    total = sum(size for dummy, size in shares)
+    above = sum(hits for hits, dummy in shares)
+    if len(shares) < 3 or above in (0, total):
+        return 1.0
+    share = above / total
+    between = sum((hits - share * size) ** 2 for hits, size in shares) * len(shares) / (len(shares) - 1)
+    return max(between / (total * share * (1 - share)), 1.0)
 
 
 def percentile(ordered: Sequence[float], share: float) -> float | None:
@@ -75,34 +115,40 @@ def needed_samples(share: float) -> int:
     return round(1 / (1 - share))
 
 
-def percentile_interval(ordered: Sequence[float], share: float, confidence: float) -> tuple[float, float] | None:
+def percentile_interval(
+    ordered: Sequence[float], share: float, confidence: float, *, effect: float = 1.0
+) -> tuple[float, float] | None:
     """Return an order-statistic interval for a percentile, free of any distribution; None when there are too few samples.
 
     Ranks n·p ± z·sqrt(n·p·(1-p)), clipped to the samples: for p99 below some 300 samples the upper end is the largest
-    value seen, so a limit is met only when every sample meets it.
+    value seen, so a limit is met only when every sample meets it. ``effect`` is the design effect of the samples.
     """
     count = len(ordered)
     if count < needed_samples(share):
         return None
-    reach = NormalDist().inv_cdf(0.5 + confidence / 2) * math.sqrt(count * share * (1 - share))
+    reach = _normal(confidence) * math.sqrt(count * share * (1 - share) * effect)
     low = max(math.floor(count * share - reach) - 1, 0)
     high = min(math.ceil(count * share + reach), count - 1)
     return ordered[low], ordered[high]
 
 
-def share_interval(hits: int, count: int, confidence: float) -> tuple[float, float] | None:
-    """Return Wilson's interval for a share of ``hits`` among ``count``; None without any.
+def share_interval(hits: float, count: float, confidence: float) -> tuple[float, float] | None:
+    """Return Wilson's interval for a share of ``hits`` among ``count`` independent ones; None without any.
 
     >>> share_interval(0, 0, 0.95) is None
     True
     """
     if count == 0:
         return None
-    z = NormalDist().inv_cdf(0.5 + confidence / 2)
+    z = _normal(confidence)
     share = hits / count
     middle = (share + z * z / (2 * count)) / (1 + z * z / count)
     reach = z / (1 + z * z / count) * math.sqrt(share * (1 - share) / count + z * z / (4 * count * count))
     return max(middle - reach, 0.0), min(middle + reach, 1.0)
+
+
+def _normal(confidence: float) -> float:
+    return NormalDist().inv_cdf(0.5 + confidence / 2)
 
 
 def _lag_one(values: Sequence[float]) -> float:

@@ -5,14 +5,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import chain
 from typing import Any, TypeAlias
 
 from .bound import PointBound, promoted_points
 from .load import PointLoad
-from .metrics import good, latencies, throughput
+from .metrics import cut_misses, good, latency, pooled
 from .plan import GatePlan, Point
 from .plan_limits import PERCENTILES, Limit
-from .stats import needed_samples, percentile, percentile_interval, share_interval
+from .stats import MAX_BATCHES, at_each_look, design_effect, needed_samples, percentile, percentile_interval, share_interval
+from .stream import Trace
+from .throughput import throughput
 
 PASS, FAIL, INCONCLUSIVE, OBSERVED = "pass", "fail", "inconclusive", "observed"
 OBSERVED_WIDTH = 0.02
@@ -69,15 +72,18 @@ class Yardsticks:
     promoted: Mapping[str, Any] | None = None
 
 
-def judge_limits(point: Point, load: PointLoad, against: Yardsticks) -> list[Judged]:
-    """Judge every limit of one point on the load so far."""
-    samples = latencies(load.window) if any(limit.latency for limit in point.limits) else {}
+def judge_limits(point: Point, load: PointLoad, against: Yardsticks, *, most_samples: int | None = None) -> list[Judged]:
+    """Judge every limit of one point on the load so far.
+
+    ``most_samples`` bounds the work of a look in the middle of the load: of more latency samples, every n-th request counts.
+    """
+    window, confidence = load.window, at_each_look(against.plan.confidence)
     judged = []
     for limit in point.limits:
         if limit.latency is not None and limit.rank is not None:
-            judged.append(_judge_latency(limit, samples[limit.latency], PERCENTILES[limit.rank], against.plan.confidence))
+            judged.append(_judge_latency(limit, _thinned(window, limit.latency, most_samples), confidence))
         elif limit.name == "min_goodput_ratio":
-            judged.append(_judge_goodput(limit, point, load, against.plan.confidence))
+            judged.append(_judge_goodput(limit, point, load, confidence))
         else:
             judged.append(_judge_rate(limit, load, against))
     return judged
@@ -118,9 +124,13 @@ def run_verdict(verdicts: Sequence[str], *, planned: int, wrong: bool, doubtful:
 
 
 def _judge_goodput(limit: Limit, point: Point, load: PointLoad, confidence: float) -> Judged:
-    window = load.window
-    met = sum(good(trace, point.limits) for trace in window)
-    return at_least(limit, met / len(window) if window else None, share_interval(met, len(window), confidence), len(window))
+    """Judge the share of planned requests that met every latency limit; what was ours to cut is not among them."""
+    met = [float(good(trace, point.limits)) for trace in load.window]
+    missed = cut_misses(load, point.limits)
+    count = len(met) + missed
+    effect = design_effect(_grouped([[value] for value in met]), 0.5)
+    ci = share_interval(sum(met) / effect, count / effect, confidence)
+    return at_least(limit, sum(met) / count if count else None, ci, count)
 
 
 def _judge_rate(limit: Limit, load: PointLoad, against: Yardsticks) -> Judged:
@@ -158,18 +168,32 @@ def at_least(limit: Limit, value: float | None, ci: Interval, n: int) -> Judged:
     return Judged(limit.name, limit.value, value, ci, n, INCONCLUSIVE, "the interval spans the limit")
 
 
-def _judge_latency(limit: Limit, ordered: Sequence[float], share: float, confidence: float) -> Judged:
-    value = percentile(ordered, share)
-    ci = percentile_interval(ordered, share, confidence)
-    count = len(ordered)
-    if value is None or ci is None:
+def _judge_latency(limit: Limit, samples: Sequence[Sequence[float]], confidence: float) -> Judged:
+    share = PERCENTILES[limit.rank or ""]
+    ordered = pooled(samples)
+    count, value = len(ordered), percentile(ordered, share)
+    if value is None:
         why = f"{limit.rank} needs {needed_samples(share)} samples"
         return Judged(limit.name, limit.value, None, None, count, INCONCLUSIVE, why)
-    if ci[1] <= limit.value:
+    ci = percentile_interval(ordered, share, confidence, effect=design_effect(_grouped(samples), value))
+    if ci is not None and ci[1] <= limit.value:
         return Judged(limit.name, limit.value, value, ci, count, PASS)
-    if ci[0] > limit.value:
+    if ci is not None and ci[0] > limit.value:
         return Judged(limit.name, limit.value, value, ci, count, FAIL)
     return Judged(limit.name, limit.value, value, ci, count, INCONCLUSIVE, "the interval spans the limit")
+
+
+def _thinned(window: Sequence[Trace], name: str, most: int | None) -> list[list[float]]:
+    """Return the samples of a latency per request, of every n-th request where there would be more than ``most``."""
+    per_request = max((len(trace.chunks) for trace in window[:8]), default=1) if name == "itl" else 1
+    step = 1 if most is None else max(1, len(window) * per_request // most)
+    return latency(name, window[::step])
+
+
+def _grouped(samples: Sequence[Sequence[float]]) -> list[list[float]]:
+    """Return samples per request as at most 20 groups that follow each other in time."""
+    size = max(1, -(-len(samples) // MAX_BATCHES))
+    return [list(chain.from_iterable(samples[at : at + size])) for at in range(0, len(samples), size)]
 
 
 def _promoted_point(against: Yardsticks, concurrency: int) -> tuple[float, float, float] | None:

@@ -9,13 +9,14 @@ from ansible_collections.inferops.sglang.plugins.module_utils._core.gate.metrics
     e2e_ms,
     good,
     itl_ms,
-    latencies,
-    throughput,
+    latency,
+    pooled,
     tpot_ms,
     ttft_ms,
 )
 from ansible_collections.inferops.sglang.plugins.module_utils._core.gate.plan import GatePlan
 from ansible_collections.inferops.sglang.plugins.module_utils._core.gate.plan_limits import SHARES, Limit
+from ansible_collections.inferops.sglang.plugins.module_utils._core.gate.throughput import throughput
 from ansible_collections.inferops.sglang.plugins.module_utils._core.gate.verdict import (
     FAIL,
     INCONCLUSIVE,
@@ -123,4 +124,4 @@ def test_goodput_counts_errors_as_misses_and_itl_pools_all_gaps():
     fine, slow, broken = trace(0, 10, [1, 1]), trace(0, 900, [1, 1]), trace(0, 10, [1], status="failed")
     limits = [Limit("max_ttft_p99_ms", 100, "ttft", "p99")]
     assert [good(one, limits) for one in (fine, slow, broken)] == [True, False, False]
-    assert max(latencies([fine, trace(0, 5, [1, 700])])["itl"]) == 700
+    assert max(pooled(latency("itl", [fine, trace(0, 5, [1, 700])]))) == 700
