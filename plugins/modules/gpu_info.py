@@ -13,11 +13,20 @@ description:
   - Returns facts about cards and driver in the shape that the argument check, the memory plan and the gate take.
   - A host without NVML or without the Python package nvidia-ml-py is not a failure. RV(available) is then false and every
     fact is absent, which means unknown and not zero.
-  - Changes nothing.
-options: {}
+  - Changes nothing on the cards. With O(measure_bandwidth) it copies within the memory of idle cards for a second each.
+options:
+  measure_bandwidth:
+    description:
+      - Whether to measure the memory bandwidth of idle cards by copies through the CUDA driver, for the bound of the gate.
+      - A card with a process on it, or with more than 2 GiB taken, is left alone.
+    type: bool
+    default: false
+  bandwidth_file:
+    description: File on the target that keeps what was measured, so that a card that serves is still known.
+    type: path
 attributes:
   check_mode:
-    description: Reads only, so check mode does the same.
+    description: Reads only, so check mode does the same; but it measures nothing and keeps nothing.
     support: full
   diff_mode:
     description: Nothing is changed.
@@ -30,6 +39,11 @@ EXAMPLES = r"""
 - name: Read the cards
   inferops.sglang.gpu_info:
   register: cards
+
+- name: Measure the memory of the cards while nothing runs on them
+  inferops.sglang.gpu_info:
+    measure_bandwidth: true
+    bandwidth_file: /var/lib/inferops/bandwidth.json
 
 - name: Stop where a card is missing
   ansible.builtin.assert:
@@ -59,16 +73,37 @@ gpus:
   returned: always
   type: list
   elements: dict
+bandwidths_gb_s:
+  description:
+    - Memory bandwidth of each card in the order of RV(gpus) [GB/s], read and written bytes of a copy together.
+    - Null where that of one card is neither measured nor known from before.
+  returned: always
+  type: list
+  elements: float
+bandwidth_notes:
+  description: Why cards were not measured.
+  returned: always
+  type: list
+  elements: str
 """
+
+from pathlib import Path
 
 from ansible.module_utils.basic import AnsibleModule
 
+from ..module_utils._core.gate.card_bandwidth import card_bandwidths
 from ..module_utils._core.gate.nvml import gpu_facts
 
 
 def main() -> None:
-    module = AnsibleModule(argument_spec={}, supports_check_mode=True)
-    module.exit_json(changed=False, **gpu_facts())
+    module = AnsibleModule(
+        argument_spec={"measure_bandwidth": {"type": "bool", "default": False}, "bandwidth_file": {"type": "path"}},
+        supports_check_mode=True,
+    )
+    p = module.params
+    file = None if p["bandwidth_file"] is None else Path(p["bandwidth_file"])
+    measured = card_bandwidths(allowed=p["measure_bandwidth"] and not module.check_mode, file=file)
+    module.exit_json(changed=False, **gpu_facts(), **measured)
 
 
 if __name__ == "__main__":

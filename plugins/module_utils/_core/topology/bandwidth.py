@@ -1,0 +1,173 @@
+# GNU General Public License v3.0+ (see https://www.gnu.org/licenses/gpl-3.0.txt)
+"""Memory bandwidth of each card, measured by copies on the card through the CUDA driver API; only with leave, only on idle cards.
+
+An edition's value is what its memory clock promises. What a card reaches differs by clock, ECC and temperature, so seconds
+of copying say more. A copy reads and writes every byte once: 2 × bytes / time. Functions and their arguments: CUDA driver
+API reference; the _v2 names are those that the header maps to since CUDA 4.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import json
+import os
+import select
+import signal
+import time
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+LIBRARY = "libcuda.so.1"
+# Far above every L2 cache (128 MB on GB202), so that memory itself is measured.
+BUFFER_BYTES = 1 << 30
+LEAST_BYTES = 256 << 20
+# Some rounds: an idle card needs a few tenths of a second to raise its clocks, and only the best round counts.
+COPIES, ROUNDS = 40, 8
+DEADLINE_S = 60.0
+_POINTER, _SIZE = ctypes.c_void_p, ctypes.c_size_t
+
+
+class NoCudaError(Exception):
+    """The driver cannot be asked, or refused a call; the text says which and why."""
+
+
+class Cuda:
+    """The few calls of the driver that a copy needs. ``library`` is libcuda, or a stand-in."""
+
+    def __init__(self, library: Any = None) -> None:
+        if library is None:
+            try:
+                library = ctypes.CDLL(LIBRARY)
+            except OSError as exc:
+                raise NoCudaError(str(exc)) from exc
+        self._library = library
+        self._call("cuInit", ctypes.c_uint(0))
+
+    def cards(self) -> dict[str, int]:
+        """Return UUID -> ordinal of every card the driver shows."""
+        count = ctypes.c_int()
+        self._call("cuDeviceGetCount", ctypes.byref(count))
+        found = {}
+        for ordinal in range(count.value):
+            raw = (ctypes.c_ubyte * 16)()
+            self._call("cuDeviceGetUuid_v2", ctypes.byref(raw), self._device(ordinal))
+            text = bytes(raw).hex()
+            found[f"GPU-{text[:8]}-{text[8:12]}-{text[12:16]}-{text[16:20]}-{text[20:]}"] = ordinal
+        return found
+
+    def copy_gb_s(self, ordinal: int, *, clock_ns: Callable[[], int] = time.perf_counter_ns) -> float:
+        """Return the best of some rounds of copies on one card [GB/s, read and written bytes together]."""
+        device, context = self._device(ordinal), _POINTER()
+        self._call("cuDevicePrimaryCtxRetain", ctypes.byref(context), device)
+        buffers: list[ctypes.c_size_t] = []
+        try:
+            self._call("cuCtxSetCurrent", context)
+            size = self._size()
+            for dummy in range(2):
+                buffer = _SIZE()
+                self._call("cuMemAlloc_v2", ctypes.byref(buffer), _SIZE(size))
+                buffers.append(buffer)
+            self._copies(buffers, size, COPIES // 4)
+            best = 0.0
+            for dummy in range(ROUNDS):
+                start = clock_ns()
+                self._copies(buffers, size, COPIES)
+                best = max(best, 2 * size * COPIES / max(clock_ns() - start, 1))
+            return best
+        finally:
+            for buffer in buffers:
+                self._call("cuMemFree_v2", buffer)
+            self._call("cuDevicePrimaryCtxRelease_v2", device)
+
+    def _size(self) -> int:
+        free, total = _SIZE(), _SIZE()
+        self._call("cuMemGetInfo_v2", ctypes.byref(free), ctypes.byref(total))
+        size = min(BUFFER_BYTES, free.value // 4)
+        if size < LEAST_BYTES:
+            raise NoCudaError(f"only {free.value >> 20} MiB are free on the card")
+        return size
+
+    def _copies(self, buffers: Sequence[ctypes.c_size_t], size: int, count: int) -> None:
+        for number in range(count):
+            target, source = buffers[number % 2], buffers[1 - number % 2]
+            self._call("cuMemcpyDtoDAsync_v2", target, source, _SIZE(size), _POINTER())
+        self._call("cuCtxSynchronize")
+
+    def _device(self, ordinal: int) -> ctypes.c_int:
+        device = ctypes.c_int()
+        self._call("cuDeviceGet", ctypes.byref(device), ctypes.c_int(ordinal))
+        return device
+
+    def _call(self, name: str, *arguments: Any) -> None:
+        try:
+            code = getattr(self._library, name)(*arguments)
+        except AttributeError as exc:
+            raise NoCudaError(f"this driver has no {name}") from exc
+        if code:
+            raise NoCudaError(f"{name} failed with CUDA error {code}")
+
+
+def measure(cards: Sequence[str], *, open_cuda: Callable[[], Cuda] = Cuda) -> dict[str, Any]:
+    """Return {"gb_s": {UUID: figure}, "problems": [text]} for the named cards, one after the other."""
+    found: dict[str, float] = {}
+    problems: list[str] = []
+    try:
+        cuda = open_cuda()
+        known = cuda.cards()
+    except NoCudaError as exc:
+        return {"gb_s": found, "problems": [f"bandwidth cannot be measured: {exc}"]}
+    for uuid in cards:
+        try:
+            if uuid not in known:
+                raise NoCudaError("CUDA does not show it")
+            found[uuid] = round(cuda.copy_gb_s(known[uuid]), 1)
+        except NoCudaError as exc:
+            problems.append(f"bandwidth of card {uuid} cannot be measured: {exc}")
+    return {"gb_s": found, "problems": problems}
+
+
+def measure_apart(cards: Sequence[str], *, deadline_s: float = DEADLINE_S, work: Callable[..., Any] = measure) -> dict[str, Any]:
+    """Do it in a process of its own: a driver that hangs is left behind, and no memory of a card stays taken."""
+    ours, theirs = os.pipe()
+    child = os.fork()
+    if child == 0:
+        os.close(ours)
+        try:
+            os.write(theirs, json.dumps(work(cards)).encode())
+        finally:
+            os._exit(0)
+    os.close(theirs)
+    data = b""
+    try:
+        deadline = time.monotonic() + deadline_s
+        while (left := deadline - time.monotonic()) > 0 and select.select([ours], [], [], left)[0]:
+            part = os.read(ours, 65536)
+            if not part:
+                break
+            data += part
+    finally:
+        os.close(ours)
+        os.kill(child, signal.SIGKILL)
+        os.waitpid(child, 0)
+    try:
+        return dict(json.loads(data))
+    except ValueError:
+        return {"gb_s": {}, "problems": [f"bandwidth cannot be measured: the driver gave no answer within {deadline_s:g} s"]}
+
+
+def remembered(path: Path | None, fresh: Mapping[str, float]) -> dict[str, float]:
+    """Add fresh figures to those kept in a file and return all: a card that serves cannot be measured, but has been before."""
+    known: dict[str, float] = {}
+    if path is not None and path.exists():
+        try:
+            known = {str(uuid): float(value) for uuid, value in json.loads(path.read_text(encoding="utf-8")).items()}
+        except (OSError, ValueError, AttributeError, TypeError):
+            known = {}
+    every = {**known, **fresh}
+    if path is not None and fresh:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        draft = path.with_suffix(".new")
+        draft.write_text(json.dumps(every, indent=1) + "\n", encoding="utf-8")
+        draft.replace(path)
+    return every
