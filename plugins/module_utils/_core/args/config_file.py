@@ -47,7 +47,8 @@ def read_rules(tree: SourceTree) -> ConfigRules | None:
     merger, record = tree.module(rel) if rel else None, tree.module(LANDMARK)
     if merger is None or record is None:
         return None
-    made = [node for node in ast.walk(record) if isinstance(node, ast.Call) and tail(node.func) == _MERGER]
+    near = [stmt for chunk in tree.outline(LANDMARK).chunks if _MERGER in chunk.text for stmt in chunk.parse()]
+    made = [node for stmt in near for node in ast.walk(stmt) if isinstance(node, ast.Call) and tail(node.func) == _MERGER]
     names = {tail(node.func) for node in ast.walk(merger) if isinstance(node, ast.Call)}
     spellings = any(isinstance(node, ast.Attribute) and node.attr == "nargs" for node in ast.walk(merger))
     return ConfigRules(any(call.args for call in made), "dumps" in names, spellings)

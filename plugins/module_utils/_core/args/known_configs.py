@@ -9,6 +9,7 @@ from typing import Any
 
 from .interpret.methods import from_native, to_native
 from .interpret.values import MISSING, Class, Config, Instance, Raised, Unknown
+from .outline import members
 
 FOLDER = "srt/configs/"
 # Longer files of the folder are SGLang's own settings of models, not configuration classes.
@@ -78,14 +79,14 @@ def _class_of(interpreter: Any, raw: Mapping[str, Any]) -> Class | None:
 
 
 def _names(node: ast.ClassDef, kind: str) -> bool:
-    for one in node.body:
-        if isinstance(one, ast.Assign) and isinstance(one.value, ast.Constant) and one.value.value == kind:
-            return any(isinstance(target, ast.Name) and target.id == "model_type" for target in one.targets)
-    return False
+    return any(
+        isinstance(one, ast.Assign) and isinstance(one.value, ast.Constant) and one.value.value == kind
+        for one in members(node).get("model_type", ())
+    )
 
 
 def _parameters(node: ast.ClassDef) -> set[str]:
-    for one in node.body:
-        if isinstance(one, ast.FunctionDef) and one.name == "__init__":
+    for one in members(node).get("__init__", ()):
+        if isinstance(one, ast.FunctionDef):
             return {argument.arg for argument in [*one.args.args, *one.args.kwonlyargs]}
     return set()

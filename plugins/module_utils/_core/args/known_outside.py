@@ -149,22 +149,15 @@ class Outside:
         if module is None:
             return
         arch = interpreter.architecture
-        for chunks in list(interpreter.loader.chunks.get(dotted, {}).values()):
-            for chunk in chunks:
-                text = "\n".join(chunk.lines)
-                if chunk.statements is None and not any(f"@{mark}" in text or f".{mark}" in text for mark in _REGISTERS):
-                    continue
-                if (
-                    arch is not None
-                    and chunk.statements is None
-                    and "predicate" not in text
-                    and f'"{arch}"' not in text
-                    and "*" not in text
-                ):
-                    continue
-                for statement in chunk.parse():
-                    if isinstance(statement, ast.FunctionDef):
-                        self._register(interpreter, module, statement)
+        for chunk in interpreter.loader.chunks(module):
+            text = chunk.text
+            if not any(f"@{mark}" in text or f".{mark}" in text for mark in _REGISTERS):
+                continue
+            if arch is not None and "predicate" not in text and f'"{arch}"' not in text and "*" not in text:
+                continue
+            for statement in chunk.parse():
+                if isinstance(statement, ast.FunctionDef):
+                    self._register(interpreter, module, statement)
 
     @staticmethod
     def _register(interpreter: Any, module: Any, statement: ast.FunctionDef) -> None:

@@ -7,7 +7,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from .interpret.frames import Site
@@ -92,15 +92,20 @@ def _result(interpreter: Any, function: Any, args: list[Any], kwargs: dict[str, 
 
 def read_fallbacks(tree: Any) -> dict[str, Any]:
     """Return the values that stand in for a field nobody decided: ``Arg(fallback=…)`` in the field's annotation (0.5.19 on)."""
-    out: dict[str, Any] = {}
+    if "fallbacks" not in tree.memo:
+        tree.memo["fallbacks"] = dict(_fallbacks(tree))
+    fallbacks: dict[str, Any] = tree.memo["fallbacks"]
+    return fallbacks
+
+
+def _fallbacks(tree: Any) -> Iterator[tuple[str, Any]]:
     for rel in ["srt/server_args.py", *tree.glob("srt/arg_groups/fields/")]:
         module = tree.module(rel) if "fallback=" in (tree.read(rel) or "") else None
         for node in ast.walk(module) if module is not None else ():
             if isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name):
                 for one in ast.walk(node.annotation):
                     if isinstance(one, ast.keyword) and one.arg == "fallback" and isinstance(one.value, ast.Constant):
-                        out[node.target.id] = one.value.value
-    return out
+                        yield node.target.id, one.value.value
 
 
 def _record_of(interpreter: Any, function: Any, args: list[Any], kwargs: dict[str, Any]) -> Any:

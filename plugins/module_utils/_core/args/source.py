@@ -7,13 +7,13 @@ import ast
 import lzma
 import re
 import sys
-import warnings
 import zipfile
 import zlib
 from pathlib import Path
 from typing import Any, Protocol
 
 from ..errors import InferopsError
+from .outline import UNPARSABLE, Outline, outline_at_once, outline_of, whole
 
 PACKAGE = "sglang"
 # Every release since 0.4.3 has this file; a folder without it is not the server's package.
@@ -126,6 +126,7 @@ class SourceTree:
         self._store = store
         self._text: dict[str, str | None] = {}
         self._modules: dict[str, ast.Module | None] = {}
+        self._outlines: dict[str, Outline] = {}
         # What readers have worked out about this tree, so that it is worked out once.
         self.memo: dict[str, Any] = {}
         self.label = label
@@ -147,8 +148,22 @@ class SourceTree:
     def module(self, rel: str) -> ast.Module | None:
         """Return the syntax tree of a file, parsed once; None where it is absent or not Python this interpreter can read."""
         if rel not in self._modules:
-            self._modules[rel] = _parse(self.read(rel))
+            self._modules[rel] = _parse(self.read(rel), self.outline(rel))
         return self._modules[rel]
+
+    def outline(self, rel: str) -> Outline:
+        """Return the statements of a file by name, each parsed when asked for; none where the file is absent or not Python."""
+        if rel not in self._outlines:
+            self._outlines[rel] = outline_of(self.read(rel) or "")
+        return self._outlines[rel]
+
+    def statements(self, rel: str, name: str) -> list[ast.stmt]:
+        """Return the statements that make up a top-level name of a file, in order; none where a part of it is not Python."""
+        try:
+            return self.outline(rel).get(name, [])
+        except UNPARSABLE:
+            self._outlines[rel] = outline_at_once(self.read(rel) or "")
+            return self._outlines[rel].get(name, [])
 
     def required(self, rel: str) -> ast.Module:
         """Return the syntax tree of a file the flags are read from. Raises InferopsError that says why there is none."""
@@ -220,26 +235,20 @@ def _open_wheel(path: Path) -> WheelStore:
     return store
 
 
-def _parse(text: str | None) -> ast.Module | None:
+def _parse(text: str | None, outline: Outline) -> ast.Module | None:
     try:
-        return None if text is None else _parsed(text)
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return None if text is None else whole(text, outline.chunks)
+    except UNPARSABLE:
         return None
-
-
-def _parsed(text: str) -> ast.Module:
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", SyntaxWarning)
-        return ast.parse(text)
 
 
 def _why_not_python(text: str | None) -> str:
     if text is None:
         return "the file is missing or not UTF-8 text"
     try:
-        _parsed(text)
+        whole(text, ())
     except SyntaxError as exc:
         return f"line {exc.lineno}: {exc.msg}"
-    except (ValueError, RecursionError, MemoryError) as exc:
+    except UNPARSABLE as exc:
         return str(exc) or "it is nested too deeply"
     return "it could be read a moment ago"

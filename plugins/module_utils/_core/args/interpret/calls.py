@@ -7,6 +7,7 @@ import ast
 from functools import partial
 from typing import Any
 
+from ..outline import fields, members
 from .frames import Frame, text_of
 from .machine import DEAD, ENDED, Exit
 from .statements import Statements
@@ -171,10 +172,11 @@ class Calls(Statements):
 
     def is_generator(self, function: Function) -> bool:
         node = function.node
-        if node not in self.generators:
+        known: bool | None = getattr(node, "generates", None)
+        if known is None:
             may = "yield" in (self.loader.tree.read(function.module.rel) or "")
-            self.generators[node] = isinstance(node, ast.AsyncFunctionDef) or (may and _yields(node.body))
-        return self.generators[node]
+            known = node.generates = isinstance(node, ast.AsyncFunctionDef) or (may and _yields(node.body))
+        return known
 
     def _bind_parameters(self, function: Function, frame: Frame, args: list[Any], kwargs: dict[str, Any]) -> None:
         spec = function.node.args
@@ -224,9 +226,7 @@ class Calls(Statements):
     def make_class(self, node: ast.ClassDef, frame: Frame) -> Class:
         made = Class(node.name, node, frame.module)
         made.bases = tuple(self.eval(base, frame) for base in node.bases)
-        from .modules import index
-
-        index(made.bindings, node.body)
+        made.bindings = members(node)
         return made
 
     def is_record_class(self, cls: Class) -> bool:
@@ -240,8 +240,8 @@ class Calls(Statements):
         """Return the fields of a dataclass or Struct: the class each comes from and the expression of its default."""
         out: dict[str, tuple[Class, ast.expr | None]] = {}
         for one in reversed(cls.mro()):
-            for statement in one.node.body:
-                if not isinstance(statement, ast.AnnAssign) or not isinstance(statement.target, ast.Name):
+            for statement in fields(one.node):
+                if not isinstance(statement.target, ast.Name):
                     continue
                 if not text_of(statement.annotation).startswith(("ClassVar", "typing.ClassVar")):
                     out[statement.target.id] = (one, statement.value)

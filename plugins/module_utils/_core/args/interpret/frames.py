@@ -67,8 +67,12 @@ class Frame(Obj):
 
 
 def text_of(node: ast.AST) -> str:
-    """Return the source of an expression on one line."""
-    try:
-        return " ".join(ast.unparse(node).split())
-    except Exception:
-        return type(node).__name__
+    """Return the source of an expression on one line. It is kept with the node: a check comes to the same conditions often."""
+    known: str | None = getattr(node, "one_line", None)
+    if known is None:
+        try:
+            known = " ".join(ast.unparse(node).split())
+        except Exception:
+            known = type(node).__name__
+        node.one_line = known  # type: ignore[attr-defined]
+    return known

@@ -78,7 +78,6 @@ class Interpreter(Calls):
         self.in_message = 0
         self.explicit: dict[str, str] = {}
         self.handling: list[Raised] = []
-        self.generators: dict[Any, bool] = {}
         self.call_sites: dict[str, Any] = {}
         self.leaf_sites: dict[tuple[int, str], Any] = {}
         self.environ = Dict(dict(env))
@@ -171,12 +170,13 @@ class Interpreter(Calls):
         """Return the fields named in the files of model overrides: by text, so rather too many than too few."""
         if self.overridable is None:
             tree = self.loader.tree
-            words: set[str] = set()
-            for rel in tree.glob("srt/arg_groups/"):
+            words: set[str] = tree.memo.get("overridable") or set()
+            for rel in () if words else tree.glob("srt/arg_groups/"):
                 text = tree.read(rel) or ""
                 parts = [text] if "/model_overrides/" in rel else _REGISTERED.findall(text)
                 for part in parts:
                     words.update(_QUOTED.findall(part))
+            tree.memo["overridable"] = words
             self.overridable = [name for name in record.cells if name in words and not name.startswith("_")]
         return self.overridable
 

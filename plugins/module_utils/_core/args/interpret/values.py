@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 
@@ -99,13 +99,12 @@ SMEARED = _Smeared()
 class Module(Obj):
     """One file of the source; names come into being when they are first asked for."""
 
-    __slots__ = ("bindings", "name", "pending", "rel")
+    __slots__ = ("name", "pending", "rel")
 
     def __init__(self, name: str, rel: str) -> None:
         super().__init__()
         self.name = name
         self.rel = rel
-        self.bindings: dict[str, list[ast.stmt]] = {}
         self.pending: set[str] = set()
 
 
@@ -120,7 +119,7 @@ class Class(Obj):
         self.node = node
         self.module = module
         self.bases: tuple[Any, ...] = ()
-        self.bindings: dict[str, list[ast.stmt]] = {}
+        self.bindings: Mapping[str, list[ast.stmt]] = {}
         self.pending: set[str] = set()
 
     def mro(self) -> list[Class]:

@@ -27,7 +27,6 @@ class Whole(Machine):
     handling: list[Raised]
     in_message: int
     explicit: dict[str, str]
-    generators: dict[Any, bool]
     call_sites: dict[str, Any]
     leaf_sites: dict[tuple[int, str], tuple[Any, Site]]
     environ: Dict

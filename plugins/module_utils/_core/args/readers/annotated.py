@@ -76,8 +76,7 @@ def _namespaces(tree: SourceTree, cls: ClassRef) -> list[ClassRef]:
 
 
 def _listed(tree: SourceTree, variable: str) -> list[str]:
-    module = tree.module(LANDMARK)
-    for stmt in module.body if module else []:
+    for stmt in tree.statements(LANDMARK, variable):
         if isinstance(stmt, ast.Assign) and isinstance(stmt.targets[0], ast.Name) and stmt.targets[0].id == variable:
             return [node.id for node in ast.walk(stmt.value) if isinstance(node, ast.Name)]
     return []

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from typing import Any
 
 from ..flags import NO_DEFAULT, UNKNOWN, Flag
+from ..outline import members
 from ..source import SourceTree
 from .actions import ActionClass
 from .evaluate import Evaluator
@@ -142,15 +143,14 @@ def _destination(strings: tuple[str, ...]) -> str:
 
 def find_class(tree: SourceTree, rel: str, name: str) -> ClassRef | None:
     """Return a top-level class of a file."""
-    module = tree.module(rel)
-    found = [stmt for stmt in module.body if isinstance(stmt, ast.ClassDef) and stmt.name == name] if module else []
-    return ClassRef(rel, found[0]) if found else None
+    found = next((stmt for stmt in tree.statements(rel, name) if isinstance(stmt, ast.ClassDef)), None)
+    return ClassRef(rel, found) if found is not None else None
 
 
 def method(cls: ClassRef | None, name: str) -> ast.FunctionDef | None:
     """Return a method of a class."""
-    body = cls.node.body if cls is not None else []
-    return next((stmt for stmt in body if isinstance(stmt, ast.FunctionDef) and stmt.name == name), None)
+    found = members(cls.node).get(name, ()) if cls is not None else ()
+    return next((stmt for stmt in found if isinstance(stmt, ast.FunctionDef)), None)
 
 
 def field_default(evaluator: Evaluator, rel: str, node: ast.expr, scope: dict[str, Any]) -> Any:

@@ -81,6 +81,8 @@ class Evaluator:
         # Expressions looked at since the work began that may take limits.STEPS of them; see `afresh`.
         self.steps = 0
         self.depth = 0
+        self.cut_short = 0
+        self._members: dict[ast.ClassDef, dict[str, Any]] = {}
 
     def afresh(self) -> None:
         """Begin a piece of work with a budget of its own, so that a source made to run for ever ends in UNKNOWN."""
@@ -91,7 +93,10 @@ class Evaluator:
         local = {} if local is None else local
         method = getattr(self, f"_{type(node).__name__.lower()}", None)
         self.steps += 1
-        if method is None or self.steps > limits.STEPS or self.depth > limits.DEPTH:
+        if self.steps > limits.STEPS or self.depth > limits.DEPTH:
+            self.cut_short += 1
+            return UNKNOWN
+        if method is None:
             return UNKNOWN
         self.depth += 1
         try:
@@ -122,7 +127,7 @@ class Evaluator:
     def _name(self, node: ast.Name, rel: str, local: dict[str, Any]) -> Any:
         if node.id in local:
             return local[node.id]
-        if node.id in self.names.bindings(rel):
+        if self.names.binding(rel, node.id) is not None:
             return self.names.get(rel, node.id)
         return _BUILTINS.get(node.id, UNKNOWN)
 
@@ -267,9 +272,13 @@ class Evaluator:
 
     def member(self, cls: ClassRef, name: str) -> Any:
         """Return a constant of a class body, an enum member for an enum; names may refer to earlier ones."""
-        scope: dict[str, Any] = {}
-        for key, expression in cls.members():
-            scope[key] = self.value(expression, cls.rel, scope)
+        scope = self._members.get(cls.node)
+        if scope is None:
+            scope, cuts = {}, self.cut_short
+            for key, expression in cls.members():
+                scope[key] = self.value(expression, cls.rel, scope)
+            if self.cut_short == cuts:
+                self._members[cls.node] = scope
         if name not in scope:
             return UNKNOWN
         return EnumMember(name, scope[name]) if _is_enum(cls) else scope[name]

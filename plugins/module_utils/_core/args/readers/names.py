@@ -91,26 +91,28 @@ class Names:
     def __init__(self, tree: SourceTree, evaluate: Callable[[ast.expr, str], Any]) -> None:
         self.tree = tree
         self._evaluate = evaluate
-        self._bindings: dict[str, dict[str, ast.AST]] = {}
+        self._bindings: dict[tuple[str, str], ast.stmt | None] = {}
         self._values: dict[tuple[str, str], Any] = {}
 
-    def bindings(self, rel: str) -> dict[str, ast.AST]:
-        """Return the last binding of each top-level name of a file; the ``except`` arm of a ``try`` does not count."""
-        if rel not in self._bindings:
-            module = self.tree.module(rel)
-            found: dict[str, ast.AST] = {}
-            self._bindings[rel] = found  # files may import everything from each other
-            for stmt in _statements(module.body if module else []):
-                for name in self._everything(rel, stmt) or _bound(stmt):
-                    found[name] = stmt
-        return self._bindings[rel]
+    def binding(self, rel: str, name: str) -> ast.stmt | None:
+        """Return the last binding of a top-level name of a file; the ``except`` arm of a ``try`` does not count."""
+        key = (rel, name)
+        if key not in self._bindings:
+            self._bindings[key] = None  # files may import everything from each other
+            found = [
+                stmt
+                for stmt in _statements([*self.tree.statements(rel, name), *self.tree.statements(rel, "*")])
+                if name in _bound(stmt) or self._among_all(rel, stmt, name)
+            ]
+            self._bindings[key] = max(found, key=lambda stmt: stmt.lineno, default=None)
+        return self._bindings[key]
 
-    def _everything(self, rel: str, stmt: ast.stmt) -> list[str]:
-        """Return the names ``from module import *`` binds; none for another statement."""
-        if not isinstance(stmt, ast.ImportFrom) or stmt.names[0].name != "*":
-            return []
+    def _among_all(self, rel: str, stmt: ast.stmt, name: str) -> bool:
+        """Whether a statement is a ``from module import *`` that binds a name."""
+        if not isinstance(stmt, ast.ImportFrom) or stmt.names[0].name != "*" or name.startswith("_"):
+            return False
         source = self.tree.find(_absolute(rel, stmt))
-        return [name for name in self.bindings(source) if not name.startswith("_")] if source else []
+        return source is not None and self.binding(source, name) is not None
 
     def get(self, rel: str, name: str) -> Any:
         """Return what a top-level name stands for; UNKNOWN where the file does not say."""
@@ -121,7 +123,7 @@ class Names:
         return self._values[key]
 
     def _resolve(self, rel: str, name: str) -> Any:
-        stmt = self.bindings(rel).get(name)
+        stmt = self.binding(rel, name)
         if isinstance(stmt, ast.FunctionDef):
             return FunctionRef(rel, stmt)
         if isinstance(stmt, ast.ClassDef):
@@ -142,7 +144,7 @@ class Names:
             if isinstance(stmt, ast.Import):
                 return self._module(alias.name if alias.asname else name)
             base = _absolute(rel, stmt)
-            if (found := self.tree.find(base)) is not None and alias.name in self.bindings(found):
+            if (found := self.tree.find(base)) is not None and self.binding(found, alias.name) is not None:
                 return self.get(found, alias.name)
             return self._module(f"{base}.{alias.name}")
         return UNKNOWN

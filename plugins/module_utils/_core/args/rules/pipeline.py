@@ -12,6 +12,7 @@ from ...topology.stages import PARTITION_ENV, partition_entries, stage_layers
 from ..context import Context
 from ..findings import Finding
 from ..flags import UNKNOWN
+from ..outline import members
 from ..readers.evaluate import Evaluator
 from ..readers.names import ClassRef
 
@@ -149,17 +150,16 @@ def _model_class(ctx: Context, name: str) -> ClassRef | None:
     for rel in ctx.tree.glob(MODELS):
         if f"class {name}(" not in (ctx.tree.read(rel) or ""):
             continue
-        module = ctx.tree.module(rel)
-        for stmt in module.body if module else []:
-            if isinstance(stmt, ast.ClassDef) and stmt.name == name:
+        for stmt in ctx.tree.statements(rel, name):
+            if isinstance(stmt, ast.ClassDef):
                 return ClassRef(rel, stmt)
     return None
 
 
 def _takes_proxy(ctx: Context, cls: ClassRef, depth: int = 0) -> bool | None:
     """Return whether forward of a class or of its nearest base takes the parameter; None where that is not to be seen."""
-    for stmt in cls.node.body:
-        if isinstance(stmt, ast.FunctionDef) and stmt.name == "forward":
+    for stmt in members(cls.node).get("forward", ()):
+        if isinstance(stmt, ast.FunctionDef):
             arguments = stmt.args
             named = [arg.arg for arg in (*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs)]
             if PROXY in named:
