@@ -199,7 +199,7 @@ class Control(Expressions):
             exits.append(Exit(len(self.trail), None))
         start, clock = min(one.pos for one in exits), min(one.clock for one in exits)
         needs = frozenset().union(*(one.needs for one in exits))
-        deltas = [{**self.writes(start, one.pos), **one.delta} for one in exits]
+        deltas = self.deltas(start, exits)
         self.rewind(start, clock)
 
         def arm(index: int) -> bool:

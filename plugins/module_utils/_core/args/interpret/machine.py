@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import Any
 
 from .values import MISSING, NO_NEEDS, Obj, Origins, Raised, Unknown, join
@@ -84,28 +85,45 @@ class Machine:
 
     def rewind(self, start: int, clock: int) -> None:
         """Go back to a point for good: paths that left after it keep what they wrote since as their own."""
-        for exits in self.pending:
-            for one in exits:
-                if one.pos > start:
-                    one.delta = {**self.writes(start, one.pos), **one.delta}
-                    one.pos, one.clock = start, min(one.clock, clock)
+        late = [one for exits in self.pending for one in exits if one.pos > start]
+        for one, delta in zip(late, self.deltas(start, late), strict=True):
+            one.delta, one.pos, one.clock = delta, start, min(one.clock, clock)
         self.undo(start)
 
-    def writes(self, start: int, end: int | None = None) -> Delta:
-        """Return the writes from one point of the trail to another, with the values as of the latter."""
-        trail = self.trail
-        later: dict[tuple[int, Any], Any] = {}
-        if end is not None:
-            for index in range(len(trail) - 1, end - 1, -1):
-                obj, key, old = trail[index]
-                later[id(obj), key] = old
+    def writes(self, start: int) -> Delta:
+        """Return the writes since a point of the trail, with the values as of now."""
         out: Delta = {}
-        for index in range(start, len(trail) if end is None else end):
-            obj, key, _old = trail[index]
+        for obj, key, _old in self.trail[start:]:
             ident = (id(obj), key)
             if ident not in out:
-                out[ident] = (obj, key, later.get(ident, obj.cells.get(key, MISSING)))
+                out[ident] = (obj, key, obj.cells.get(key, MISSING))
         return out
+
+    def deltas(self, start: int, exits: Sequence[Exit]) -> list[Delta]:
+        """Return for each exit the writes from a point of the trail on to it, as of then, and those that belong to it besides.
+
+        One walk over the trail serves them all: what was written last before an exit is what the next write found there.
+        """
+        trail = self.trail
+        points = sorted({one.pos for one in exits if one.pos > start})
+        at: dict[int, Delta] = {}
+        if points and points[0] < len(trail):
+            later: dict[tuple[int, Any], Any] = {}
+            values: list[Any] = []
+            for obj, key, old in reversed(trail[start:]):
+                ident = (id(obj), key)
+                values.append(later[ident] if ident in later else obj.cells.get(key, MISSING))
+                later[ident] = old
+            values.reverse()
+            so_far: Delta = {}
+            for begin, end in pairwise([start, *points]):
+                for index in range(begin, end):
+                    obj, key, _old = trail[index]
+                    so_far[id(obj), key] = (obj, key, values[index - start])
+                at[end] = dict(so_far)
+        elif points:
+            at[points[0]] = self.writes(start)
+        return [{**at.get(one.pos, {}), **one.delta} for one in exits]
 
     def meet(self, deltas: list[Delta], needs: frozenset[str], clock: int) -> None:
         """Apply the join of several outcomes to the state they all started from."""
@@ -157,9 +175,8 @@ class Machine:
                     if not fresh:
                         continue
                     left_early = True
-                    for one in fresh:
-                        one.delta = {**self.writes(mark, one.pos), **one.delta}
-                        one.pos, one.clock = mark, clock
+                    for one, delta in zip(fresh, self.deltas(mark, fresh), strict=True):
+                        one.delta, one.pos, one.clock = delta, mark, clock
                         one.needs |= needs
                     del exits[count:]
                     held.append((exits, fresh))
@@ -197,11 +214,8 @@ class Machine:
             return only.value
         start = min(one.pos for one in exits)
         clock = min(one.clock for one in exits)
-        needs: frozenset[str] = NO_NEEDS
-        full: list[Delta] = []
-        for one in exits:
-            needs |= one.needs
-            full.append({**self.writes(start, one.pos), **one.delta})
+        needs = NO_NEEDS.union(*(one.needs for one in exits))
+        full = self.deltas(start, exits)
         self.rewind(start, clock)
         self.meet(full, needs, clock)
         return join([one.value for one in exits], needs)
