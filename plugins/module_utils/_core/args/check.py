@@ -21,6 +21,7 @@ from .live.ask import Answer, Interpreter
 from .parser import ArgvError, Parsed, parse
 from .report import UNREADABLE, Report
 from .rules import card, environment, expecting, graphs, parsing, pipeline, resolving, slots, spelling, switches, values
+from .seldom import collecting_seldom
 from .source import SourceTree, open_source
 
 RULES: tuple[Callable[[Context], Any], ...] = (
@@ -49,6 +50,7 @@ RULES: tuple[Callable[[Context], Any], ...] = (
 )
 
 
+@collecting_seldom()
 def check(
     argv: Sequence[str],
     *,
