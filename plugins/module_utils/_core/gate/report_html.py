@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from . import report_context, report_hardware, report_points
+from . import report_answers, report_context, report_hardware, report_points
 from .report_data import ResultFolder, mapping, mappings
 from .report_format import escape, sentence
 from .report_style import STYLE
@@ -27,6 +27,7 @@ SECTIONS = (
     report_hardware.cards,
     report_context.arguments,
     report_context.check_findings,
+    report_answers.answers,
     report_context.environment,
     report_context.assumptions,
 )

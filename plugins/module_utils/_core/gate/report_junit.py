@@ -8,6 +8,7 @@ import xml.etree.ElementTree as ET
 from collections.abc import Mapping
 from typing import Any
 
+from .report_answers import answer_limits
 from .report_data import ResultFolder, mapping, mappings
 from .report_format import limit_line
 
@@ -20,6 +21,9 @@ def render_junit(folder: ResultFolder) -> str:
         for limit in mappings(point.get("limits")):
             name = f"concurrency {point.get('concurrency')}: {limit.get('metric')} {limit.get('limit')}"
             _case(suite, name, limit.get("verdict"), f"{limit.get('verdict')}: {limit_line(limit)}", point.get("window_s"))
+    for title, limit in answer_limits(folder):
+        text = f"{limit.get('verdict')}: {limit_line(limit)}"
+        _case(suite, f"{title}: {limit.get('metric')} {limit.get('limit')}", limit.get("verdict"), text, None)
     verdict = result.get("verdict") if folder.finished else None
     reasons = "; ".join(str(reason) for reason in result.get("reasons") or ()) or "the run ended before a verdict"
     # The run has reasons of its own (wrong answers, throttled cards) that no single limit carries.

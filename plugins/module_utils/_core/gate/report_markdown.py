@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from .report_answers import facts
 from .report_data import ResultFolder, mapping, mappings
 from .report_format import bound_ratio, figure, interval, limit_line, percent, requests_ended
 
@@ -52,6 +53,10 @@ def render_markdown(folder: ResultFolder) -> str:
                 for point, limit in limits
             ),
         ]
+    told = facts(folder)
+    if told:
+        lines += ["", "## Answers"]
+        lines += [f"- {title}: {_text(text)}{f': {_text(verdict)}' if verdict else ''}" for title, text, verdict in told]
     found = mappings(result.get("diagnosis"))
     if found:
         lines += ["", "## Diagnosis"]

@@ -14,6 +14,9 @@ from ansible_collections.inferops.sglang.plugins.module_utils._core.gate.bound i
 )
 from ansible_collections.inferops.sglang.plugins.module_utils._core.gate.context import GateContext
 from ansible_collections.inferops.sglang.plugins.module_utils._core.gate.plan import GatePlan
+from ansible_collections.inferops.sglang.plugins.module_utils._core.gate.verdict import Yardsticks, judge_limits
+
+from .traces import load_of
 
 
 @pytest.fixture
@@ -89,3 +92,17 @@ def test_a_promoted_figure_of_other_lengths_is_no_yardstick():
     assert promoted_points(old(128, 256), made) == promoted_points(old(512, 24), made) == []
     assert promoted_points(old(512, 256, ci=None), made) == promoted_points(None, made) == []
     assert mean_context(made) == 640
+
+
+@pytest.mark.parametrize(("tokens_per_s", "verdict"), [(16, "fail"), (73, "pass")])
+def test_a_known_bad_set_up_fails_where_no_limit_is_named_r71(kimi, tokens_per_s, verdict):
+    """R71: 16 tok/s instead of 73 … 90 with an FP8 cache, tensor parallel over eight cards: refused on a first deploy, too."""
+    context = kimi(tp_size=8, pp_size=1, bandwidth_gb_s=1600)
+    made = plan({"concurrency": 1}).with_default_limits((), tp_size=8)
+    gap_ms = 1000 / tokens_per_s
+    load = load_of([[(gap_ms, [gap_ms] * 99)] * 5])
+    against = Yardsticks(made, bound=context.bound(concurrency=1, context_tokens=mean_context(made)))
+    (judged,) = judge_limits(made.points[0], load, against)
+    assert judged.verdict == verdict
+    named = plan({"concurrency": 1, "min_output_tokens_per_s": 69})
+    assert judge_limits(named.points[0], load, Yardsticks(named))[0].verdict == verdict

@@ -48,6 +48,7 @@ class SimulatedHost:
         self.front_opened_by_gate = False
         self.free = 1 << 40
         self.full_from_gate = False
+        self.unwritten: str | None = None
         self.hung: set[str] = set()
         self.fails_when_stopped: set[str] = set()
         self.disk_full_until: float | None = None
@@ -252,4 +253,4 @@ class SimulatedHost:
             verdict = self.verdicts.pop(0) if self.verdicts else "pass"
             self.files[f"{folder}/result.json"] = json.dumps({"verdict": verdict})
             reasons = [] if verdict == "pass" else [f"the figures say {verdict}"]
-            return {"verdict": verdict, "reasons": reasons, "points": [], "diagnosis": []}
+            return {"verdict": verdict, "reasons": reasons, "points": [], "diagnosis": [], "unwritten": self.unwritten}

@@ -177,6 +177,24 @@ def test_another_release_is_refused_without_replace_and_harms_nothing():
     assert serves(host, OLD_ID)
 
 
+def test_a_limit_above_the_bound_is_refused_before_anything_is_touched(fixtures):
+    host, store = new_host()
+    deploy(host, store, OLD)
+    config = json.loads((fixtures / "models" / "kimi_k2_6" / "config.json").read_text(encoding="utf-8"))
+    check = {**spec_dict(0).get("check", {}), "effective": {"tp_size": 1, "pp_size": 8}}
+    known = {"check": check, "gate_context": {"model_config": config, "bandwidth_gb_s": 1600}}
+    before = dict(host.files)
+
+    def asked(limit):
+        points = [{"concurrency": 1, "min_output_tokens_per_s": limit}]
+        return ask(host, store, spec_dict(0, plan={**PLAN, "points": points}, **known), replace=True)
+
+    with pytest.raises(InferopsError, match="50 tok/s at concurrency 1 cannot be reached"):
+        asked(50)
+    assert host.files == before and serves(host, OLD_ID)
+    asked(48)
+
+
 def test_plan_with_an_unknown_limit_is_refused_before_anything_is_touched():
     host, store = new_host()
     deploy(host, store, OLD)
@@ -383,6 +401,15 @@ def test_a_disk_that_fills_up_during_the_gate_does_not_keep_the_promoted_release
     assert "cannot keep its results" in store.attempt()["reasons"][0]
     assert "recorded as soon as that is possible" in capsys.readouterr().err
     assert [event["event"] for event in store.history()][-1] == "rolled_back"
+
+
+def test_a_gate_that_could_not_write_on_counts_as_a_full_disk_too():
+    host, store = new_host()
+    deploy(host, store, OLD)
+    host.unwritten = "No space left on device"
+    assert deploy(host, store, NEW, replace=True) == "rolled_back"
+    assert "cannot keep its results" in store.attempt()["reasons"][0]
+    assert host.gates == 2, "one for each release: it is not gated again on a full disk"
 
 
 def test_a_runner_started_again_on_a_full_disk_still_brings_the_promoted_release_back():
