@@ -36,6 +36,7 @@ class Pace:
     chunk_tokens: int = 1
     api_key: str | None = None
     max_tokens_ignored: bool = False
+    endless: bool = False
     metrics: str | None = None
     server_info: dict[str, Any] | None = None
     slow_warm_up: int = 0
@@ -81,7 +82,7 @@ def application(pace: Pace) -> web.Application:
     async def stream(request: web.Request, body: dict[str, Any], *, load: bool) -> web.StreamResponse:
         response = web.StreamResponse(headers={"Content-Type": "text/event-stream"})
         await response.prepare(request)
-        count = body["max_tokens"] + (5 if pace.max_tokens_ignored else 0)
+        count = 10**9 if pace.endless else body["max_tokens"] + (5 if pace.max_tokens_ignored else 0)
         prompt = body.get("prompt", "")
         inputs = (len(prompt) if isinstance(prompt, list) else 2 * len(prompt.split())) + pace.input_offset
         loop = asyncio.get_running_loop()

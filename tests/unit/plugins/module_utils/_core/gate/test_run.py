@@ -141,6 +141,16 @@ def test_a_clock_that_is_set_during_the_run_leaves_no_verdict(tmp_path):
     assert said(result, "the wall clock was set by +3600.0 s")
 
 
+def test_a_reply_that_runs_on_is_not_waited_for_r15(tmp_path):
+    """R15: replies ran past 60,000 tokens."""
+    pace, started = Pace(ttft_s=0.01, itl_s=0.001, endless=True), time.monotonic()
+    options = {"sanity": {"prompt": "?", "max_tokens": 8}, "max_seconds_per_point": 60, "stall_timeout_s": 30}
+    result = gate(pace, tmp_path, options=options)
+    assert result["verdict"] == "fail"
+    assert said(result, "max_tokens 8 was ignored") and said(result, "when we hung up")
+    assert time.monotonic() - started < 15
+
+
 def test_reasoning_alone_is_an_answer(tmp_path):
     result = gate(Pace(ttft_s=0.05, itl_s=0.002, reasoning=True), tmp_path, options={"sanity": {"prompt": "?", "expect": "QQ"}})
     assert result["verdict"] == "pass"
