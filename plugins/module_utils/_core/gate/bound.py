@@ -55,7 +55,7 @@ class PointBound:
             if self.pipelined and self.fillings.best.micro_batches > 1
             else "the bound"
         )
-        word = "passes" if verdict == "pass" else "is observed"
+        word = "passes" if verdict == "pass" else "observed"
         return f"{word}, but {how} would give up to {self.tokens_per_s / tokens_per_s:.1f} x"
 
 

@@ -284,8 +284,7 @@ class Gate:
         shown = "nothing measured" if rate is None else f"{rate:.1f} tok/s"
         head = f"gate  {run.index + 1}/{run.count}  concurrency {run.point.concurrency}"
         line = {"state": "point", "point": run.index, "output_tokens_per_s": rate, "verdict": entry["verdict"]}
-        said = f", {entry['headroom']}" if entry["headroom"] else ""
-        self._report({**line, "text": f"{head}   {shown}   {entry['verdict']}{said}"})
+        self._report({**line, "text": f"{head}   {shown}   {entry['headroom'] or entry['verdict']}"})
 
     def _note(self, text: str) -> None:
         self.notes.append(text)
