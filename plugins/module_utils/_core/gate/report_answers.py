@@ -6,8 +6,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from .report_data import ResultFolder, mapping, mappings
-from .report_format import escape, figure, interval, limit_line, percent
+from .report_data import ResultFolder
+from .report_format import ABSENT, escape, figure, limit_line, mapping, mappings, percent, share_interval
 from .report_points import badge
 
 TITLES = {
@@ -33,7 +33,7 @@ def facts(folder: ResultFolder) -> list[tuple[str, str, Any]]:
             continue
         if "items" in probe:
             share = f"{figure(probe.get('right'))} of {figure(probe.get('items'))} right, {percent(probe.get('ratio'))}"
-            rows.append((title, f"{share} ({interval(probe.get('ci'))})", probe.get("verdict")))
+            rows.append((title, f"{share} ({share_interval(probe.get('ci'))})", probe.get("verdict")))
         elif key == "multi_turn":
             rows.append((title, f"{figure(probe.get('cached_tokens'))} tokens came from the prefix cache", None))
         else:
@@ -42,24 +42,32 @@ def facts(folder: ResultFolder) -> list[tuple[str, str, Any]]:
     return rows
 
 
+COLUMNS = ("probe", "seen", "limits", "verdict")
+
+
 def answers(folder: ResultFolder) -> str:
-    """Section of the page: one row per probe, then what was answered wrongly."""
-    rows = "".join(
-        f'<tr><td class="text code"><b>{escape(title)}</b></td><td class="text">{escape(text)}</td>'
-        f'<td class="text">{"" if verdict is None else badge(verdict)}</td></tr>'
-        for title, text, verdict in facts(folder)
-    )
+    """Section of the page: one row per probe with its limits, then what was answered wrongly."""
+    limits = answer_limits(folder)
+    rows = ""
+    for title, seen, verdict in facts(folder):
+        asked = "<br>".join(escape(limit_line(limit)) for of, limit in limits if of == title) or ABSENT
+        cells = (f"<b>{escape(title)}</b>", escape(seen), asked, ABSENT if verdict is None else badge(verdict))
+        pairs = zip(COLUMNS, cells, strict=True)
+        rows += "<tr>" + "".join(f'<td class="text" data-label="{name}">{cell}</td>' for name, cell in pairs) + "</tr>"
     if not rows:
         return ""
-    found = mapping(folder.result.get("correctness"))
+    head = "".join(f'<th class="text">{name}</th>' for name in COLUMNS)
+    table = f'<table class="stacked"><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>'
+    return f'<h2>Answers</h2><div class="panel">{table}{_wrong(mapping(folder.result.get("correctness")))}</div>'
+
+
+def _wrong(found: Mapping[str, Any]) -> str:
     wrong = "".join(
         f'<tr><td class="text">{escape(one.get("prompt"))}</td><td class="text"><code>{escape(one.get("answer"))}</code></td>'
         f'<td class="text">{escape(one.get("why"))}</td></tr>'
         for key in TITLES
         for one in mappings(mapping(found.get(key)).get("wrong"))
     )
-    limits = "".join(f"<li>{escape(title)}: {escape(limit_line(limit))}</li>" for title, limit in answer_limits(folder))
-    below = f"<ul>{limits}</ul>" if limits else ""
-    if wrong:
-        below += f'<details><summary>wrong answers</summary><table class="narrow"><tbody>{wrong}</tbody></table></details>'
-    return f'<h2>Answers</h2><div class="panel"><table class="narrow"><tbody>{rows}</tbody></table>{below}</div>'
+    if not wrong:
+        return ""
+    return f'<details><summary>wrong answers</summary><table class="narrow"><tbody>{wrong}</tbody></table></details>'

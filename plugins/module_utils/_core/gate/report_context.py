@@ -7,11 +7,11 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from .report_data import ResultFolder, mapping, mappings
-from .report_format import ABSENT, escape, figure, percent, sentence, shown_arguments
+from .report_data import ResultFolder
+from .report_format import ABSENT, escape, figure, mapping, mappings, percent, sentence, shown_arguments, texts
 from .report_points import badge
 
-GOOD_NEWS = {"GATE-HEADROOM"}
+GOOD_NEWS = ("GATE-HEADROOM",)
 # Of result.environment only these are shown: it may hold anything a host knows.
 ENVIRONMENT = (
     "host", "os", "kernel", "gpu_name", "gpu_count", "gpu_memory_mib", "driver_version", "cuda_version", "python_version",
@@ -107,11 +107,9 @@ def environment(folder: ResultFolder) -> str:
 
 def assumptions(folder: ResultFolder) -> str:
     """What the figures rest on without having been measured here."""
-    stated = folder.result.get("assumed")
-    lines = [str(line) for line in stated] if isinstance(stated, list) else []
-    lines += [str(line) for line in folder.result.get("notes") or ()]
+    lines = texts(folder.result.get("assumed")) + texts(folder.result.get("notes"))
     if any(point.get("bound_tokens_per_s") is not None for point in folder.points):
-        lines += [f"Bound: {line}." for line in mapping(folder.result.get("bound")).get("assumptions") or ()]
+        lines += [f"Bound: {line}." for line in texts(mapping(folder.result.get("bound")).get("assumptions"))]
     if any(item.get("code") == "GATE-LAUNCH" for item in mappings(folder.result.get("diagnosis"))):
         lines.append("20 to 25 kernel launches per decoder layer without graphs: an estimate, not a measurement.")
     items = "".join(f"<li>{escape(line)}</li>" for line in lines)
@@ -150,4 +148,4 @@ def _short(value: Any) -> str:
         return " ".join(_short(item) for item in value)
     if isinstance(value, Mapping):
         return ", ".join(f"{name}: {_short(item)}" for name, item in value.items())
-    return str(value)
+    return ABSENT if value is None else str(value)

@@ -7,8 +7,6 @@ import html
 from collections.abc import Mapping
 from typing import Any
 
-from .diagnosis_evidence import number
-
 ABSENT = "–"
 # Resolved arguments a report may show. /server_info also carries keys and passwords, so nothing else is printed.
 SHOWN_ARGUMENTS = frozenset(
@@ -24,6 +22,27 @@ SHOWN_ARGUMENTS = frozenset(
     tool_call_parser tp_size trust_remote_code watchdog_timeout
     """.split()  # noqa: SIM905 - a hundred quoted names would hide the list
 )
+
+
+def number(value: Any) -> float | None:
+    """Return a finite number, None for anything else: JSON may hold NaN, and a bool is no number."""
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or not -1e300 < value < 1e300:
+        return None
+    return float(value)
+
+
+def mappings(value: Any) -> list[Mapping[str, Any]]:
+    """Return the mappings in a list, nothing else."""
+    return [item for item in value if isinstance(item, Mapping)] if isinstance(value, list) else []
+
+
+def mapping(value: Any) -> Mapping[str, Any]:
+    return value if isinstance(value, Mapping) else {}
+
+
+def texts(value: Any) -> list[str]:
+    """Return the texts in a list, nothing else."""
+    return [item for item in value if isinstance(item, str)] if isinstance(value, list) else []
 
 
 def escape(value: Any) -> str:
@@ -64,6 +83,17 @@ def interval(bounds: Any) -> str:
     return f"{figure(bounds[0], digits)} … {figure(bounds[1], digits)}"
 
 
+def share_interval(bounds: Any) -> str:
+    """Return an interval of shares in per cent, or a dash.
+
+    >>> share_interval([0.961, 0.99])
+    '96 % … 99 %'
+    """
+    if not isinstance(bounds, (list, tuple)) or len(bounds) != 2 or any(number(end) is None for end in bounds):
+        return ABSENT
+    return f"{percent(bounds[0])} … {percent(bounds[1])}"
+
+
 def shown_arguments(resolved: Mapping[str, Any]) -> dict[str, Any]:
     """Return the arguments a report may print: those on the list, dotted parts of them included."""
     return {key: value for key, value in sorted(resolved.items()) if str(key).partition(".")[0] in SHOWN_ARGUMENTS}
@@ -85,6 +115,56 @@ def bound_ratio(point: Mapping[str, Any]) -> float | None:
     return None if speed is None or not bound else speed / bound
 
 
+def load_of(point: Mapping[str, Any]) -> str:
+    """Return what load a point put on.
+
+    >>> load_of({"concurrency": 16}), load_of({"rate": 2.5, "concurrency": 40})
+    ('16 in flight', '2.5 requests/s')
+    """
+    rate = number(point.get("rate"))
+    return f"{figure(point.get('concurrency'))} in flight" if rate is None else f"{figure(rate)} requests/s"
+
+
+def speed_limit(point: Mapping[str, Any]) -> float | None:
+    """Return the least tok/s that the limits of a point ask for, relative ones included; None when there is none."""
+    speed, bound, needed = number(point.get("output_tokens_per_s")), number(point.get("bound_tokens_per_s")), []
+    for limit in mappings(point.get("limits")):
+        value, least = number(limit.get("value")), number(limit.get("limit"))
+        if least is None:
+            continue
+        if limit.get("metric") == "min_output_tokens_per_s":
+            needed.append(least)
+        elif limit.get("metric") == "min_roofline_ratio" and bound is not None:
+            needed.append(least * bound)
+        elif limit.get("metric") == "min_ratio_to_promoted" and value and speed is not None:
+            needed.append(least * speed / value)
+    return max(needed, default=None)
+
+
+def short_ids(ids: list[str]) -> dict[str, str]:
+    """Return UUIDs as short as they stay distinct: their first block, else their end.
+
+    >>> short_ids(["GPU-51a70000-1", "GPU-8c2b1111-1"])["GPU-51a70000-1"]
+    'GPU-51a70000'
+    >>> short_ids(["GPU-51a70000-0000-000000000001", "GPU-51a70000-0000-000000000002"])["GPU-51a70000-0000-000000000002"]
+    'GPU-…0002'
+    """
+    heads = {each: "-".join(each.split("-")[:2]) for each in ids}
+    if len(set(heads.values())) == len(set(ids)):
+        return heads
+    for length in (4, 8, 12):
+        ends = {each: f"GPU-…{each[-length:]}" for each in ids}
+        if len(set(ends.values())) == len(set(ids)):
+            return ends
+    return {each: each for each in ids}
+
+
+def confidence_of(result: Mapping[str, Any]) -> str:
+    """Return the confidence of the intervals as the plan states it."""
+    confidence = number(mapping(result.get("plan")).get("confidence"))
+    return "interval" if confidence is None else f"{percent(confidence)} interval"
+
+
 def requests_ended(requests: Mapping[str, Any]) -> str:
     """Return how many of the requests that ran to their end were fine; those in flight when the window closed are apart.
 
@@ -104,7 +184,7 @@ def limit_line(limit: Mapping[str, Any]) -> str:
     sign = "≥" if str(limit.get("metric", "")).startswith("min_") else "≤"
     ci = interval(limit.get("ci"))
     inner = f" ({ci})" if ci != ABSENT else ""
-    metric = str(limit.get("metric")).removeprefix("min_").removeprefix("max_")
+    metric = str(limit.get("metric") or "limit").removeprefix("min_").removeprefix("max_")
     return (
         f"{metric} {figure(limit.get('value'))}{inner}, needs {sign} {figure(limit.get('limit'))}, n = {figure(limit.get('n'))}"
     )

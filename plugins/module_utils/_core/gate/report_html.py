@@ -5,15 +5,15 @@ from __future__ import annotations
 
 from typing import Any
 
-from . import report_answers, report_context, report_hardware, report_points
-from .report_data import ResultFolder, mapping, mappings
-from .report_format import escape, sentence
+from . import report_answers, report_charts, report_context, report_hardware, report_points
+from .report_data import ResultFolder
+from .report_format import escape, load_of, mapping, mappings, sentence, texts
 from .report_style import STYLE
 
 
 def _reach(folder: ResultFolder) -> str:
     """Throughput and stages side by side: how much was reached, and which cards did the work."""
-    panels = report_points.throughput_chart(folder) + report_hardware.stages(folder)
+    panels = report_charts.throughput_charts(folder) + report_hardware.stages(folder)
     return f'<h2>Throughput and stages</h2><div class="grid2">{panels}</div>' if panels else ""
 
 
@@ -22,9 +22,10 @@ SECTIONS = (
     report_points.table,
     report_context.diagnosis,
     _reach,
-    report_points.latency_charts,
-    report_points.timelines,
+    report_charts.latency_charts,
+    report_charts.timelines,
     report_hardware.cards,
+    report_hardware.host,
     report_context.arguments,
     report_context.check_findings,
     report_answers.answers,
@@ -36,7 +37,7 @@ SECTIONS = (
 def render_html(folder: ResultFolder) -> str:
     """Return the page. A section without anything to show is left out, never filled with zeros."""
     body = "".join(section(folder) for section in SECTIONS)
-    verdict = folder.result["verdict"] if folder.finished else "unfinished"
+    verdict = folder.verdict
     return (
         '<!doctype html><html lang="en"><head><meta charset="utf-8">'
         '<meta name="viewport" content="width=device-width,initial-scale=1">'
@@ -63,21 +64,16 @@ def _head(folder: ResultFolder, verdict: str) -> str:
 
 
 def _hero(folder: ResultFolder, verdict: str) -> str:
-    reasons = [str(reason) for reason in folder.result.get("reasons") or ()]
-    if reasons:
-        text = "<ul>" + "".join(f"<li>{escape(reason)}</li>" for reason in reasons) + "</ul>"
-    elif verdict == "pass":
+    reasons = texts(folder.result.get("reasons"))
+    said = []
+    if not folder.finished:
+        last = f" Last words: {folder.progress[-1]}" if folder.progress else ""
+        said.append(f"The run ended before a verdict; nothing was decided. What it left is below.{last}")
+    elif verdict == "pass" and not reasons:
         verdicts = [limit.get("verdict") for point in folder.points for limit in mappings(point.get("limits"))]
-        held = (
-            f"{verdicts.count('pass')} of {len(verdicts)} limits held."
-            if verdicts
-            else "No limit was set; figures are observed only."
-        )
-        room = next((item for item in mappings(folder.result.get("diagnosis")) if item.get("code") == "GATE-HEADROOM"), {})
-        text = f"<p>{held} {escape(sentence(room.get('message')) or '')}</p>"
-    elif folder.finished:
-        text = ""
-    else:
-        last = f" Last words: {escape(folder.progress[-1])}" if folder.progress else ""
-        text = f"<p>The run ended before a verdict; nothing was decided. What it left is below.{last}</p>"
-    return f'<section class="hero {escape(verdict)}"><h1>{escape(verdict)}</h1>{text}</section>'
+        held = f"{verdicts.count('pass')} of {len(verdicts)} limits held."
+        said.append(held if verdicts else "No limit was set; figures are observed only.")
+    said += [f"{load_of(point)}: {point['headroom']}." for point in folder.points if isinstance(point.get("headroom"), str)]
+    lines = "".join(f"<p>{escape(sentence(line))}</p>" for line in said)
+    lines += "<ul>" + "".join(f"<li>{escape(reason)}</li>" for reason in reasons) + "</ul>" if reasons else ""
+    return f'<section class="hero {escape(verdict)}"><h1>{escape(verdict)}</h1>{lines}</section>'

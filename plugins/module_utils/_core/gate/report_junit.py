@@ -1,6 +1,8 @@
 # GNU General Public License v3.0+ (see https://www.gnu.org/licenses/gpl-3.0.txt)
-"""The gate as JUnit: one test case per limit. A limit that failed is a failure; one without enough proof is an error,
-so that no reader takes it for passed. A run without limits, or without a verdict, is one case of its own."""
+"""The gate as JUnit: one test case per limit, of speed or of answers, and one for the run as a whole.
+
+A limit that failed is a failure; one without enough proof is an error, so that no reader takes it for passed.
+"""
 
 from __future__ import annotations
 
@@ -9,8 +11,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from .report_answers import answer_limits
-from .report_data import ResultFolder, mapping, mappings
-from .report_format import limit_line
+from .report_data import ResultFolder
+from .report_format import limit_line, load_of, mapping, mappings, number, texts
 
 
 def render_junit(folder: ResultFolder) -> str:
@@ -19,13 +21,13 @@ def render_junit(folder: ResultFolder) -> str:
     suite = ET.Element("testsuite", name=_clean(f"inferops.gate.{mapping(result.get('plan')).get('model') or 'server'}"))
     for point in folder.points:
         for limit in mappings(point.get("limits")):
-            name = f"concurrency {point.get('concurrency')}: {limit.get('metric')} {limit.get('limit')}"
+            name = f"{load_of(point)}: {limit.get('metric')} {limit.get('limit')}"
             _case(suite, name, limit.get("verdict"), f"{limit.get('verdict')}: {limit_line(limit)}", point.get("window_s"))
     for title, limit in answer_limits(folder):
         text = f"{limit.get('verdict')}: {limit_line(limit)}"
         _case(suite, f"{title}: {limit.get('metric')} {limit.get('limit')}", limit.get("verdict"), text, None)
     verdict = result.get("verdict") if folder.finished else None
-    reasons = "; ".join(str(reason) for reason in result.get("reasons") or ()) or "the run ended before a verdict"
+    reasons = "; ".join(texts(result.get("reasons"))) or "the run ended before a verdict"
     # The run has reasons of its own (wrong answers, throttled cards) that no single limit carries.
     _case(suite, "verdict", verdict, reasons, None)
     cases = list(suite)
@@ -37,7 +39,7 @@ def render_junit(folder: ResultFolder) -> str:
 
 
 def _case(suite: ET.Element, name: str, verdict: Any, text: str, seconds: Any) -> None:
-    attributes: Mapping[str, str] = {"time": f"{seconds:.3f}"} if isinstance(seconds, (int, float)) else {}
+    attributes: Mapping[str, str] = {} if number(seconds) is None else {"time": f"{number(seconds):.3f}"}
     case = ET.SubElement(suite, "testcase", {"classname": "inferops.gate", "name": _clean(name), **attributes})
     if verdict == "pass":
         return

@@ -6,8 +6,8 @@ from __future__ import annotations
 from typing import Any
 
 from .report_answers import facts
-from .report_data import ResultFolder, mapping, mappings
-from .report_format import bound_ratio, figure, interval, limit_line, percent, requests_ended
+from .report_data import ResultFolder
+from .report_format import bound_ratio, figure, interval, limit_line, mapping, mappings, percent, requests_ended, texts
 
 
 def render_markdown(folder: ResultFolder) -> str:
@@ -20,7 +20,7 @@ def render_markdown(folder: ResultFolder) -> str:
         lines += ["**Simulated engine: no figure here was measured on a GPU.**", ""]
     if not folder.finished:
         lines += ["The run ended before a verdict; what it left is below.", ""]
-    lines += [f"- {_text(reason)}" for reason in result.get("reasons") or ()]
+    lines += [f"- {_text(reason)}" for reason in texts(result.get("reasons"))]
     lines += [
         "",
         "| in flight | tok/s | 95 % interval | bound | of bound | TTFT p50 / p90 ms | TPOT p50 ms | requests ok | verdict |",
