@@ -22,7 +22,7 @@ BUILD = Path(__file__).resolve().parents[2] / "fakes" / "build"
 
 
 def card(number):
-    return f"GPU-00000000-0000-0000-0000-{number:012x}"
+    return f"GPU-51a70000-0000-4000-8000-{number:012x}"
 
 
 @pytest.fixture(scope="session")
