@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from . import builtin
 from .calls import Calls
 from .frames import text_of
-from .limits import MAX_COPIED
+from .limits import MAX_COPIED, MAX_WORK
 from .methods import declare_all, method_of
 from .modules import Loader
 from .operators import lift, plain_enum
@@ -67,7 +67,7 @@ class Interpreter(Calls):
         knowledge: Knowledge,
         env: Mapping[str, str],
         budget_s: float,
-        clock: Callable[[], float] = time.monotonic,
+        clock: Callable[[], float] = time.thread_time,
     ) -> None:
         super().__init__()
         self.loader = Loader(tree)
@@ -94,6 +94,8 @@ class Interpreter(Calls):
 
     def tick(self) -> None:
         self.steps += 1
+        if self.steps > MAX_WORK:
+            raise OutOfBudget(f"not decided within {MAX_WORK:,} steps")
         if not self.steps & 511 and self.clock() > self.deadline:
             raise OutOfBudget
 

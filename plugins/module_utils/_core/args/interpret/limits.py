@@ -12,6 +12,7 @@ MAX_SIZE = 200_000  # items of one container, characters of a text that is compu
 MAX_BITS = 100_000  # of one number
 MAX_PARTS = 20_000  # of a value that is compared, hashed or printed; what it holds twice counts twice
 MAX_COPIED = 5_000_000  # items copied in one check
+MAX_WORK = 300_000  # statements and calls of one check; the longest of any release takes 15,000
 MAX_STEPS = 10_000_000  # of one search for a pattern
 # A width or precision of a format that no message has.
 WIDE = re.compile(r"\d{5}")

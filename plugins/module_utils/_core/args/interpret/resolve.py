@@ -6,7 +6,7 @@ from __future__ import annotations
 import ast
 import sys
 import time
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
@@ -64,17 +64,19 @@ def resolve(
     env: Mapping[str, str],
     budget_s: float = 20.0,
     watch: Collection[tuple[str, int]] = (),
+    clock: Callable[[], float] = time.thread_time,
 ) -> Resolution:
     """Interpret the release's own argument code on a parsed command line. Never raises for what it finds in the source.
 
-    facts, model_config: absent is unknown. env: complete, a variable that is not in it is not set. budget_s [s].
+    facts, model_config: absent is unknown. env: complete, a variable that is not in it is not set. budget_s [s] is of the
+    processor, so that a crowded machine changes no answer; limits.MAX_WORK bounds it first.
     watch: statements, as (file, line), whose execution is noted in ``visits``.
     """
-    end = time.monotonic() + budget_s
+    end = clock() + budget_s
 
     def run(known: Facts) -> Resolution:
         visits: list[Visit] = []
-        found = _resolve(tree, table, parsed, known, model_config, env, max(0.0, end - time.monotonic()), watch, visits)
+        found = _resolve(tree, table, parsed, known, model_config, env, max(0.0, end - clock()), clock, watch, visits)
         return replace(found, visits=tuple(visits)) if watch else found
 
     first = run(facts)
@@ -99,6 +101,7 @@ def _resolve(
     model_config: Mapping[str, Any] | None,
     env: Mapping[str, str],
     budget_s: float,
+    clock: Callable[[], float],
     watch: Collection[tuple[str, int]],
     visits: list[Visit],
 ) -> Resolution:
@@ -107,7 +110,7 @@ def _resolve(
 
     path = parsed.values.get("model_path")
     hooks = knowledge(facts, model_config, path if isinstance(path, str) else None)
-    interpreter = Interpreter(tree, hooks, env, budget_s)
+    interpreter = Interpreter(tree, hooks, env, budget_s, clock)
     interpreter.architecture = _architecture(model_config)
     interpreter.explicit = dict(parsed.explicit)
     interpreter.fallbacks = read_fallbacks(tree)
@@ -128,7 +131,7 @@ def _resolve(
             return _open(report, f"could not follow the source at {exc.source}: {exc.kind} {exc.message}", "source")
         return Resolution("fatal", exc.message or exc.kind, exc.source or None, steps=interpreter.steps)
     except OutOfBudget as exc:
-        return _open(report, str(exc) or f"not decided within {budget_s:.3g} s", "time")
+        return _open(report, str(exc) or "not decided within the processor time a check may take", "time")
     except InferopsError:
         raise  # the source cannot be read at all: a damaged wheel
     except RecursionError:

@@ -11,13 +11,14 @@ import resource
 import signal
 import sysconfig
 import textwrap
+import time
 from pathlib import Path
 
 import pytest
 from ansible_collections.inferops.sglang.plugins.module_utils._core.args.facts import Facts
 from ansible_collections.inferops.sglang.plugins.module_utils._core.args.flags import UNKNOWN, FlagTable
 from ansible_collections.inferops.sglang.plugins.module_utils._core.args.interpret import resolve
-from ansible_collections.inferops.sglang.plugins.module_utils._core.args.interpret.limits import heavy, searchable
+from ansible_collections.inferops.sglang.plugins.module_utils._core.args.interpret.limits import MAX_WORK, heavy, searchable
 from ansible_collections.inferops.sglang.plugins.module_utils._core.args.parser import Parsed
 from ansible_collections.inferops.sglang.plugins.module_utils._core.args.source import SourceTree
 
@@ -44,7 +45,7 @@ class Memory:
         return None
 
 
-def resolved(text, budget_s=BUDGET_S):
+def resolved(text, budget_s=BUDGET_S, **more):
     return resolve(
         SourceTree(Memory(text), "memory"),
         FlagTable("0", "memory", (), FIELDS),
@@ -53,6 +54,7 @@ def resolved(text, budget_s=BUDGET_S):
         None,
         {},
         budget_s,
+        **more,
     )
 
 
@@ -128,6 +130,35 @@ def test_a_bomb_is_bounded_in_time_and_memory(name):
         finally:
             os._exit(code)
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+
+
+ENDLESS = handler(BOMBS["loops in loops"])
+
+
+def test_work_is_bounded_by_steps_whatever_the_clock_says():
+    result = resolved(ENDLESS, clock=lambda: 0.0)
+    assert (result.outcome, result.message) == ("unknown", f"not decided within {MAX_WORK:,} steps")
+
+
+def test_a_second_bound_is_the_time_of_the_processor():
+    ticks = iter(range(10**6))
+    result = resolved(ENDLESS, clock=lambda: float(next(ticks)))
+    assert (result.outcome, result.message) == ("unknown", "not decided within the processor time a check may take")
+    assert result.steps < MAX_WORK
+
+
+class Slow(Memory):
+    """A package on a disk that waits."""
+
+    def read(self, rel):
+        time.sleep(0.3)
+        return super().read(rel)
+
+
+def test_waiting_changes_no_answer():
+    slow = SourceTree(Slow(handler("while self.d < 2000:\n    self.d = self.d + 1")), "slow")
+    result = resolve(slow, FlagTable("0", "memory", (), FIELDS), Parsed(dict(FIELDS), {}), Facts(), None, {}, 0.29)
+    assert (result.outcome, result.effective["d"]) == ("ok", 2000)
 
 
 @functools.cache
