@@ -20,7 +20,7 @@ from .live import tiers
 from .live.ask import Answer, Interpreter
 from .parser import ArgvError, Parsed, parse
 from .report import UNREADABLE, Report
-from .rules import card, environment, expecting, graphs, parsing, pipeline, resolving, slots, spelling, switches, values
+from .rules import card, environment, expecting, graphs, model, parsing, pipeline, resolving, slots, spelling, switches, values
 from .seldom import collecting_seldom
 from .source import SourceTree, open_source
 
@@ -38,7 +38,8 @@ RULES: tuple[Callable[[Context], Any], ...] = (
     pipeline.async_depth,
     pipeline.cards,
     pipeline.layer_split,
-    pipeline.model_can,
+    model.architecture,
+    model.model_can,
     slots.async_depth_range,
     slots.crowding,
     switches.off_switches,

@@ -56,6 +56,7 @@ CODES: dict[str, Code] = {
     "SGA402": Code("cards left idle", acceptable=True),
     "SGA403": Code("layer split impossible", acceptable=False),
     "SGA404": Code("model cannot be pipelined", acceptable=False),
+    "SGA405": Code("config.json names no architecture", acceptable=False),
     "SGA501": Code("expectation contradicted", acceptable=False),
     "SGA502": Code("expectation not decided", acceptable=False),
     "SGA601": Code("flag gone in the next release", acceptable=False),

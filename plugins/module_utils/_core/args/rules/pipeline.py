@@ -1,9 +1,8 @@
 # GNU General Public License v3.0+ (see https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Pipeline stages against the cards of the host, the layers of the model, and what the model's code can do."""
+"""Pipeline stages against the cards of the host and the layers of the model."""
 
 from __future__ import annotations
 
-import ast
 from collections.abc import Iterator
 from typing import Any
 
@@ -12,14 +11,8 @@ from ...topology.stages import PARTITION_ENV, partition_entries, stage_layers
 from ..context import Context
 from ..findings import Finding
 from ..flags import UNKNOWN
-from ..outline import members
-from ..readers.evaluate import Evaluator
-from ..readers.names import ClassRef
 
 DEPTH = "pp_async_batch_depth"
-MODELS = "srt/models/"
-# ModelRunner asks the signature of the model's forward for this parameter (0.5.9 … 0.5.23).
-PROXY = "pp_proxy_tensors"
 
 
 def size_of(ctx: Context, name: str) -> int | None:
@@ -117,62 +110,4 @@ def _layer_count(config: Any) -> int | None:
         value = part.get("num_hidden_layers") if isinstance(part, dict) else None
         if isinstance(value, int):
             return value
-    return None
-
-
-def model_can(ctx: Context) -> Iterator[Finding]:
-    """Check in the model's own code that it can be split into stages (R1: known only after an hour of loading otherwise)."""
-    pp_size = size_of(ctx, "pp_size")
-    names = (ctx.model_config or {}).get("architectures") or []
-    if pp_size is None or pp_size < 2 or not names or ctx.asked("model_impl") == "transformers":
-        return
-    found = _model_class(ctx, str(names[0]))
-    if found is None:
-        return
-    takes = _takes_proxy(ctx, found)
-    if takes is not False:
-        return
-    spelled = ctx.parsed.explicit.get("pp_size")
-    check = ctx.line("srt/model_executor/model_runner.py", "Pipeline Parallel is not compatible with this model")
-    yield Finding(
-        "SGA404",
-        "error",
-        f"{names[0]} cannot run in pipeline stages in SGLang {ctx.table.version}, and pp_size is {pp_size}",
-        why=f"its forward takes no {PROXY}; the server would stop only after the weights are loaded"
-        + (f" [{check}]" if check else ""),
-        do="use a release whose model file takes it, or pp_size 1",
-        source=f"{found.rel}:{found.node.lineno}",
-        **ctx.at(spelled),
-    )
-
-
-def _model_class(ctx: Context, name: str) -> ClassRef | None:
-    for rel in ctx.tree.glob(MODELS):
-        if f"class {name}(" not in (ctx.tree.read(rel) or ""):
-            continue
-        for stmt in ctx.tree.statements(rel, name):
-            if isinstance(stmt, ast.ClassDef):
-                return ClassRef(rel, stmt)
-    return None
-
-
-def _takes_proxy(ctx: Context, cls: ClassRef, depth: int = 0) -> bool | None:
-    """Return whether forward of a class or of its nearest base takes the parameter; None where that is not to be seen."""
-    for stmt in members(cls.node).get("forward", ()):
-        if isinstance(stmt, ast.FunctionDef):
-            arguments = stmt.args
-            named = [arg.arg for arg in (*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs)]
-            if PROXY in named:
-                return True
-            return None if arguments.kwarg is not None else False
-    evaluator = Evaluator(ctx.tree)
-    for base in cls.node.bases:
-        parent = evaluator.static(base, cls.rel)
-        if not isinstance(parent, ClassRef) or depth > 6:
-            if ast.unparse(base) not in ("nn.Module", "torch.nn.Module"):
-                return None
-            continue
-        found = _takes_proxy(ctx, parent, depth + 1)
-        if found is not None:
-            return found
     return None
