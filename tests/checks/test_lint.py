@@ -22,3 +22,8 @@ def test_mypy_strict_on_the_core(run):
 
 def test_ansible_lint_production(run):
     run("ansible-lint", "--offline", "--strict", "--profile", "production")
+
+
+def test_every_unit_test_is_collected(run):
+    """Two files of one name in folders that are no packages stop all of pytest; whoever ran only their own sees nothing of it."""
+    run(sys.executable, "-m", "pytest", "--collect-only", "-q", "tests/unit")
