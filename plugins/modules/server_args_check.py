@@ -9,20 +9,13 @@ module: server_args_check
 short_description: Check SGLang launch arguments against the installed source
 version_added: 0.1.0
 author: [Inferops (@inferops)]
+extends_documentation_fragment: [inferops.sglang.server_args]
 description:
   - Reads the source of a SGLang release and says what the release would do with a command line, before anything is started.
+  - Takes exactly one of O(argv) and O(args).
   - Fails on what SGLang itself would refuse, on settings that make it slow, and on advice, unless accepted by code with a reason.
   - Imports and runs nothing of SGLang unless O(live_python) is set; it changes nothing on the host.
 options:
-  argv:
-    description: Arguments in launch order, one list element per word, without the program. Exactly one of O(argv) and O(args).
-    type: list
-    elements: str
-  args:
-    description:
-      - Arguments keyed by SGLang's field names; rendered with the flag table of the release under test.
-      - A value of V(null), and V(false) for a plain switch, is left out.
-    type: dict
   args_label:
     description: What findings call O(args), such as the name of the variable that holds them.
     type: str
@@ -31,39 +24,6 @@ options:
     description: Site-packages folder that holds C(sglang), source folder, or wheel of the release under test.
     type: path
     required: true
-  model_config_path:
-    description:
-      - The model's C(config.json), or the folder that holds it.
-      - Without it whatever depends on the model stays undecided.
-    type: path
-  facts:
-    description:
-      - What is known of the host, with the keys C(platform), C(gpu_name), C(gpu_count), C(sm), C(gpu_memory_mib) [MiB per card],
-        C(gpu_bandwidth_gb_s) [GB/s], C(cuda_version), C(driver_version), C(packages).
-      - An absent key is unknown, not false; an unknown key is an error.
-    type: dict
-    default: {}
-  env:
-    description: Environment of the server, such as E(SGLANG_PP_LAYER_PARTITION).
-    type: dict
-    default: {}
-  accept:
-    description: Findings to let pass. What SGLang itself refuses cannot be accepted.
-    type: list
-    elements: dict
-    default: []
-    suboptions:
-      code:
-        description: Code of the finding, such as V(SGA301).
-        type: str
-        required: true
-      reason:
-        description: Why it is right here; kept in the result.
-        type: str
-        required: true
-      expires:
-        description: Last day the acceptance counts, as YYYY-MM-DD. Without it, it does not end.
-        type: str
   expect:
     description:
       - What must be true of the running server, as C(decode_graphs) or C(prefill_graphs) (V(enabled) or V(disabled)),
@@ -165,19 +125,13 @@ text:
 
 from ansible.module_utils.basic import AnsibleModule
 
-from ..module_utils._core.args.module_input import check_with
+from ..module_utils._core.args.module_input import COMMAND_LINE, check_with
 from ..module_utils._core.errors import InferopsError
 
-ACCEPT = {"code": {"type": "str", "required": True}, "reason": {"type": "str", "required": True}, "expires": {"type": "str"}}
 SPEC = {
-    "argv": {"type": "list", "elements": "str"},
-    "args": {"type": "dict"},
+    **COMMAND_LINE,
     "args_label": {"type": "str", "default": "args"},
     "source_root": {"type": "path", "required": True},
-    "model_config_path": {"type": "path"},
-    "facts": {"type": "dict", "default": {}},
-    "env": {"type": "dict", "default": {}},
-    "accept": {"type": "list", "elements": "dict", "default": [], "options": ACCEPT},
     "expect": {"type": "dict", "default": {}},
     "live_python": {"type": "path"},
     "live_user": {"type": "str"},

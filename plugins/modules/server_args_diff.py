@@ -9,6 +9,7 @@ module: server_args_diff
 short_description: Compare the launch arguments of two SGLang releases
 version_added: 0.1.0
 author: [Inferops (@inferops)]
+extends_documentation_fragment: [inferops.sglang.server_args]
 description:
   - Reads the source of two releases and lists flags that are gone, new or deprecated, and defaults and choices that differ.
   - With O(argv) or O(args), says what the upgrade removes, renames, deprecates, refuses and changes for that command line, and
@@ -30,41 +31,6 @@ options:
     type: list
     elements: path
     default: []
-  argv:
-    description: Arguments in launch order, one list element per word, without the program.
-    type: list
-    elements: str
-  args:
-    description: Arguments by SGLang's field name, spelled for the release in use.
-    type: dict
-  model_config_path:
-    description: The model's C(config.json), or the folder that holds it.
-    type: path
-  facts:
-    description: What is known of the host, as for M(inferops.sglang.server_args_check).
-    type: dict
-    default: {}
-  env:
-    description: Environment of the server.
-    type: dict
-    default: {}
-  accept:
-    description: Findings that are accepted, as for M(inferops.sglang.server_args_check).
-    type: list
-    elements: dict
-    default: []
-    suboptions:
-      code:
-        description: Code of the finding.
-        type: str
-        required: true
-      reason:
-        description: Why it may stand.
-        type: str
-        required: true
-      expires:
-        description: Last day on which the acceptance counts, as V(2027-03-31).
-        type: str
 attributes:
   check_mode:
     description: Reads only, so it does the same in check mode.
@@ -169,28 +135,14 @@ text:
 
 from ansible.module_utils.basic import AnsibleModule
 
-from ..module_utils._core.args.module_input import diff_with
+from ..module_utils._core.args.module_input import COMMAND_LINE, diff_with
 from ..module_utils._core.errors import InferopsError
 
 SPEC = {
     "from_source": {"type": "path", "required": True},
     "to_source": {"type": "path", "required": True},
     "search": {"type": "list", "elements": "path", "default": []},
-    "argv": {"type": "list", "elements": "str"},
-    "args": {"type": "dict"},
-    "model_config_path": {"type": "path"},
-    "facts": {"type": "dict", "default": {}},
-    "env": {"type": "dict", "default": {}},
-    "accept": {
-        "type": "list",
-        "elements": "dict",
-        "default": [],
-        "options": {
-            "code": {"type": "str", "required": True},
-            "reason": {"type": "str", "required": True},
-            "expires": {"type": "str"},
-        },
-    },
+    **COMMAND_LINE,
 }
 
 

@@ -22,6 +22,25 @@ from .render import render_argv
 from .report import Report
 from .source import SourceTree, open_source
 
+# The parameters documented in the fragment server_args, as Ansible's argument spec.
+COMMAND_LINE: dict[str, Any] = {
+    "argv": {"type": "list", "elements": "str"},
+    "args": {"type": "dict"},
+    "model_config_path": {"type": "path"},
+    "facts": {"type": "dict", "default": {}},
+    "env": {"type": "dict", "default": {}},
+    "accept": {
+        "type": "list",
+        "elements": "dict",
+        "default": [],
+        "options": {
+            "code": {"type": "str", "required": True},
+            "reason": {"type": "str", "required": True},
+            "expires": {"type": "str"},
+        },
+    },
+}
+
 _PLACE = re.compile(r"argv\[(\d+)\]")
 
 

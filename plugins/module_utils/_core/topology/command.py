@@ -15,7 +15,7 @@ from .asked import Asked, asked_sizes
 from .memory import MemoryPlan, plan_memory
 from .memory_text import as_text, gigabytes
 from .model import ModelShape
-from .roofline import best_filling
+from .roofline import bound
 from .stages import PARTITION_ENV, stage_layers
 
 FINE, DOES_NOT_FIT, UNKNOWN = 0, 1, 3
@@ -84,7 +84,7 @@ def run_memory(namespace: argparse.Namespace) -> int:
 def _bounds(shape: ModelShape, sizes: SizeArguments, bandwidth_gb_s: float | None) -> list[dict[str, Any]]:
     bounds = []
     for concurrency in CONCURRENCIES:
-        filling = best_filling(
+        found = bound(
             shape,
             tp_size=sizes.tp_size,
             pp_size=sizes.pp_size,
@@ -93,7 +93,7 @@ def _bounds(shape: ModelShape, sizes: SizeArguments, bandwidth_gb_s: float | Non
             kv_cache_dtype=sizes.kv_cache_dtype,
         )
         bounds.append(
-            {"concurrency": concurrency, "bound_tokens_per_s": None if filling is None else round(filling.tokens_per_s, 1)}
+            {"concurrency": concurrency, "bound_tokens_per_s": None if found is None else round(found.best.tokens_per_s, 1)}
         )
     return bounds
 

@@ -131,31 +131,6 @@ def micro_batch_sizes(requests: int, micro_batches: int) -> tuple[int, ...]:
     return (base,) * (micro_batches - extra) + (base + 1,) * extra
 
 
-def best_filling(
-    shape: ModelShape,
-    *,
-    tp_size: int,
-    pp_size: int,
-    concurrency: int,
-    bandwidth_gb_s: float | Sequence[float] | None,
-    context_tokens: float = 0,
-    partition: Sequence[int] | str | None = None,
-    kv_cache_dtype: str = "auto",
-) -> Filling | None:
-    """Return the fastest way to keep up to ``concurrency`` requests going: its speed is the bound [output tokens/s]."""
-    found = bound(
-        shape,
-        tp_size=tp_size,
-        pp_size=pp_size,
-        concurrency=concurrency,
-        bandwidth_gb_s=bandwidth_gb_s,
-        context_tokens=context_tokens,
-        partition=partition,
-        kv_cache_dtype=kv_cache_dtype,
-    )
-    return None if found is None else found.best
-
-
 def bound(
     shape: ModelShape,
     *,

@@ -8,7 +8,7 @@ import json
 import pytest
 from ansible_collections.inferops.sglang.plugins.module_utils._core.topology.model import ModelShape
 from ansible_collections.inferops.sglang.plugins.module_utils._core.topology.roofline import (
-    best_filling,
+    bound,
     distinct_experts,
     fill_tokens_per_s,
     micro_batch_sizes,
@@ -25,10 +25,10 @@ def kimi(fixtures):
     return ModelShape.from_config(json.loads((fixtures / "models" / "kimi_k2_6" / "config.json").read_text(encoding="utf-8")))
 
 
-def bound(shape, concurrency, **changes):
+def fastest(shape, concurrency, **changes):
     given_ = {"tp_size": 1, "pp_size": 8, "bandwidth_gb_s": WORKSTATION_GB_S} | changes
-    filling = best_filling(shape, concurrency=concurrency, **given_)
-    return None if filling is None else filling.tokens_per_s
+    found = bound(shape, concurrency=concurrency, **given_)
+    return None if found is None else found.best.tokens_per_s
 
 
 def test_one_token_reads_33_gb(kimi):
@@ -39,7 +39,7 @@ def test_one_token_reads_33_gb(kimi):
 
 @pytest.mark.parametrize(("bandwidth", "tokens_per_s"), [(WORKSTATION_GB_S, 54), (SERVER_GB_S, 48), (1710, 52)])
 def test_one_stream_is_bound_by_one_card(kimi, bandwidth, tokens_per_s):
-    assert bound(kimi, 1, bandwidth_gb_s=bandwidth) == pytest.approx(tokens_per_s, abs=0.6)
+    assert fastest(kimi, 1, bandwidth_gb_s=bandwidth) == pytest.approx(tokens_per_s, abs=0.6)
 
 
 @pytest.mark.parametrize(("sizes", "tokens_per_s"), [((16,), 155), ((1,) * 16, 434), ((2,) * 8, 642)])
@@ -49,15 +49,15 @@ def test_sixteen_requests_by_filling(kimi, sizes, tokens_per_s):
 
 
 def test_the_bound_is_the_best_filling(kimi):
-    filling = best_filling(kimi, tp_size=1, pp_size=8, concurrency=16, bandwidth_gb_s=WORKSTATION_GB_S)
+    filling = bound(kimi, tp_size=1, pp_size=8, concurrency=16, bandwidth_gb_s=WORKSTATION_GB_S).best
     assert (filling.requests, filling.micro_batches) == (16, 8)
     assert filling.tokens_per_s == pytest.approx(642, abs=1)
 
 
 def test_a_real_split_is_slower_than_even_stages_and_a_lighter_last_stage_is_faster(kimi):
-    even = bound(kimi, 16)
-    default = bound(kimi, 16, partition=(7, 7, 7, 8, 8, 8, 8, 8))
-    lighter = bound(kimi, 16, partition=(8, 8, 8, 8, 8, 7, 7, 7))
+    even = fastest(kimi, 16)
+    default = fastest(kimi, 16, partition=(7, 7, 7, 8, 8, 8, 8, 8))
+    lighter = fastest(kimi, 16, partition=(8, 8, 8, 8, 8, 7, 7, 7))
     assert default <= lighter < even
     eight_by_two = [
         fill_tokens_per_s(
@@ -74,14 +74,14 @@ def test_a_real_split_is_slower_than_even_stages_and_a_lighter_last_stage_is_fas
 @settings(max_examples=25, deadline=None)
 @given(st.integers(1, 40), st.sampled_from([1, 2, 4, 8]), st.sampled_from([1, 2, 8]), st.sampled_from([0, 4096]))
 def test_more_requests_never_lower_the_bound_and_context_never_raises_it(kimi, concurrency, pp_size, tp_size, context):
-    low = bound(kimi, concurrency, pp_size=pp_size, tp_size=tp_size, context_tokens=context)
-    assert low <= bound(kimi, concurrency + 1, pp_size=pp_size, tp_size=tp_size, context_tokens=context) + 1e-9
-    assert low <= bound(kimi, concurrency, pp_size=pp_size, tp_size=tp_size, context_tokens=0) + 1e-9
+    low = fastest(kimi, concurrency, pp_size=pp_size, tp_size=tp_size, context_tokens=context)
+    assert low <= fastest(kimi, concurrency + 1, pp_size=pp_size, tp_size=tp_size, context_tokens=context) + 1e-9
+    assert low <= fastest(kimi, concurrency, pp_size=pp_size, tp_size=tp_size, context_tokens=0) + 1e-9
     assert low == pytest.approx(
-        bound(kimi, concurrency, pp_size=pp_size, tp_size=tp_size, context_tokens=context, bandwidth_gb_s=2 * WORKSTATION_GB_S)
+        fastest(kimi, concurrency, pp_size=pp_size, tp_size=tp_size, context_tokens=context, bandwidth_gb_s=2 * WORKSTATION_GB_S)
         / 2
     )
-    total = bound(kimi, concurrency, pp_size=1, tp_size=1) * pp_size * tp_size
+    total = fastest(kimi, concurrency, pp_size=1, tp_size=1) * pp_size * tp_size
     assert low <= total * 1.0001, "no split reads less than its share"
 
 
@@ -105,8 +105,8 @@ def test_micro_batches_hold_every_request_once(case):
 )
 def test_what_is_not_known_gives_no_bound(kimi, changes):
     arguments = {"tp_size": 1, "pp_size": 8, "concurrency": 1, "bandwidth_gb_s": 1600} | changes
-    assert best_filling(kimi, **arguments) is None
+    assert bound(kimi, **arguments) is None
 
 
 def test_an_unknown_model_gives_no_bound():
-    assert bound(ModelShape.from_config({}), 1) is None
+    assert fastest(ModelShape.from_config({}), 1) is None
