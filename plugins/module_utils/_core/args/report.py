@@ -18,6 +18,14 @@ UNREADABLE = "unreadable"
 _NOT_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 LEVELS: tuple[Level, ...] = ("error", "advice", "override", "deprecated", "unknown", "info")
 
+# What SGLang itself does with the command line.
+_OUTCOMES = {
+    "ok": "SGLang would start",
+    "parse_error": "SGLang would not parse it",
+    "fatal": "SGLang would not start",
+    "unknown": "whether SGLang would start is not decided",
+}
+
 
 @dataclass(frozen=True)
 class Report:
@@ -68,13 +76,14 @@ class Report:
         }
 
     def summary(self) -> str:
-        """Return one line: release, outcome, how many findings of each level."""
+        """Return one line: release, what SGLang itself would do, our word, how many findings of each level."""
         counts = Counter(finding.level for finding in self.findings if finding.accepted is None)
         parts = [f"{counts[level]} {level}" for level in LEVELS if counts[level]]
         accepted = sum(finding.accepted is not None for finding in self.findings)
         parts += [f"{accepted} accepted"] if accepted else []
         verdict = "refused" if self.blocking else "clean"
-        return f"SGLang {self.sglang_version} ({self.tier}): {self.outcome}, {verdict}; {', '.join(parts) or 'no findings'}"
+        found = f"{verdict}, {_OUTCOMES[self.outcome]}; {', '.join(parts) or 'no findings'}"
+        return f"SGLang {self.sglang_version} ({self.tier}): {found}"
 
     def text(self) -> str:
         """Return every finding as a person reads it, the ones that block first, errors before advice, and the summary."""
