@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -45,16 +46,19 @@ print(json.dumps(out))
 def ask(nvml_library, tmp_path):
     conf, state = tmp_path / "nvml.conf", tmp_path / "nvml.state"
 
-    def run():
+    def raw(script, *words):
         env = os.environ | {
             "LD_LIBRARY_PATH": str(nvml_library.parent),
             "INFEROPS_FAKE_NVML_CONF": str(conf),
             "INFEROPS_FAKE_NVML_STATE": str(state),
         }
-        done = subprocess.run([sys.executable, "-c", SCRIPT], env=env, capture_output=True, text=True, check=True)
-        return json.loads(done.stdout)
+        done = subprocess.run([sys.executable, "-c", script, *words], env=env, capture_output=True, text=True, check=True)
+        return done.stdout
 
-    run.conf, run.state = conf, state
+    def run():
+        return json.loads(raw(SCRIPT))
+
+    run.conf, run.state, run.raw = conf, state, raw
     return run
 
 
@@ -111,3 +115,21 @@ def test_the_fake_engine_shows_on_the_cards(ask, start):
     assert all(g["pids"] == [running.process.pid] for g in cards)
     assert all(45_000 <= g["power"] <= 120_000 for g in cards)
     assert all(g["used"] > 80_000 << 20 for g in cards)
+
+
+OURS = """
+import json, sys
+sys.path.insert(0, sys.argv[1])
+from _core.gate.nvml import Nvml
+nvml = Nvml()
+print(json.dumps([nvml.listen(), nvml.xids(), nvml.xids(), nvml.p2p_refused(), nvml.slow_reading(2) | nvml.traffic(2)]))
+"""
+
+
+def test_our_readings_through_the_real_binding(ask):
+    import ansible_collections.inferops.sglang.plugins.module_utils._core as core
+
+    ask.conf.write_text("gpu 3 xid 79\ngpu 2 p2p 4\ngpu 2 ecc_errors 3\ngpu 2 pcie_width 4\ngpu 2 pcie_tx 7\n")
+    told, first, again, refused, card = json.loads(ask.raw(OURS, str(Path(core.__file__).parents[1])))
+    assert (told, first, again, refused) == (True, [[3, 79]], [], [[1, 2], [2, 3]])
+    assert (card["ecc_errors"], card["pcie_width"], card["pcie_tx_bytes_per_s"]) == (3, 4, 7000)

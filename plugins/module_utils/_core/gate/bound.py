@@ -75,6 +75,17 @@ def check_reachable(plan: GatePlan, context: GateContext) -> None:
             )
 
 
+def with_limits(plan: GatePlan, context: GateContext) -> tuple[GatePlan, str | None]:
+    """Give a plan without limits those of a first or a later deploy, with a note that says so; refuse one no card could meet."""
+    promoted = promoted_points(context.promoted_result, plan)
+    settled = plan.with_default_limits(promoted, tp_size=context.tp_size)
+    check_reachable(settled, context)
+    if settled is plan:
+        return plan, None
+    chosen = ", ".join(f"{point.limits[0].name} {point.limits[0].value:g} at {point.concurrency}" for point in settled.points)
+    return settled, f"the plan names no limit, so the default holds: {chosen}"
+
+
 def mean_context(plan: GatePlan) -> float:
     """Tokens in the cache of a request, on average over its answer."""
     return plan.input_tokens + plan.output_tokens / 2

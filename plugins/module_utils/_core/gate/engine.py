@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from .client import Client
@@ -49,15 +49,18 @@ Series = tuple[dict[str, str], float]
 GRAPH_MODES = {"cuda_graph": "graph", "none": "eager"}
 
 
-def parse_metrics(text: str) -> dict[str, list[Series]]:
+def parse_metrics(text: str, only: tuple[str, ...] = ("",)) -> dict[str, list[Series]]:
     """Return name -> [(labels, value)] of a Prometheus exposition; lines that are none are skipped.
+
+    ``only``: beginnings of the names that are wanted; the others, and the buckets of histograms, cost nothing then.
 
     >>> parse_metrics('a_total{mode="x"} 2.0')
     {'a_total': [({'mode': 'x'}, 2.0)]}
     """
     found: dict[str, list[Series]] = {}
     for line in text.splitlines():
-        match = None if line.startswith("#") else _SERIES.fullmatch(line.strip())
+        wanted = line.startswith(only) and not (only != ("",) and "_bucket{" in line)
+        match = _SERIES.fullmatch(line.strip()) if wanted and not line.startswith("#") else None
         if match is None:
             continue
         try:
@@ -68,7 +71,9 @@ def parse_metrics(text: str) -> dict[str, list[Series]]:
     return found
 
 
-def graph_passes(before: Mapping[str, list[Series]], after: Mapping[str, list[Series]]) -> dict[str, dict[str, int]] | None:
+def graph_passes(
+    before: Mapping[str, Sequence[Series]], after: Mapping[str, Sequence[Series]]
+) -> dict[str, dict[str, int]] | None:
     """Return {"decode": {"graph": n, "eager": n}, "prefill": {…}} between two readings, or None when it is not counted.
 
     Every rank of a pipeline may count the same pass, so ranks are never added up: the rank with the most eager passes
@@ -107,7 +112,7 @@ def counter_gain(before: Mapping[str, list[Series]], after: Mapping[str, list[Se
     return None if not before or name not in after else _total(after, name) - _total(before, name)
 
 
-def gauge(metrics: Mapping[str, list[Series]], name: str) -> float | None:
+def gauge(metrics: Mapping[str, Sequence[Series]], name: str) -> float | None:
     """Return a gauge of the first pipeline stage (all ranks report it), the largest where several replicas do."""
     values = [value for labels, value in metrics.get(name, []) if labels.get("pp_rank", "0") == "0"]
     return max(values) if values else None
@@ -118,8 +123,8 @@ def resolved_arguments(info: Any) -> dict[str, Any]:
     return {name: info[name] for name in RESOLVED if name in info} if isinstance(info, Mapping) else {}
 
 
-async def read_metrics(client: Client) -> dict[str, list[Series]]:
-    """Return the engine's metrics, or nothing when it does not serve any just now."""
+async def read_metrics(client: Client, only: tuple[str, ...] = ("",)) -> dict[str, list[Series]]:
+    """Return the engine's metrics, those whose names begin as ``only`` says; nothing when it does not serve any just now."""
     try:
         status, text = await client.get("/metrics", timeout_s=5)
         # /metrics is a mounted application in SGLang: without the slash it may redirect.
@@ -127,7 +132,7 @@ async def read_metrics(client: Client) -> dict[str, list[Series]]:
             status, text = await client.get("/metrics/", timeout_s=5)
     except (OSError, TimeoutError):
         return {}
-    return parse_metrics(text) if status == 200 else {}
+    return parse_metrics(text, only) if status == 200 else {}
 
 
 async def read_engine(client: Client) -> dict[str, Any]:

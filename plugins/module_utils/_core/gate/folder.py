@@ -14,7 +14,7 @@ from typing import Any
 
 from ..errors import InferopsError
 
-RESULT, SAMPLES, PROGRESS, GPU = "result.json", "samples.jsonl", "progress.jsonl", "gpu.jsonl"
+RESULT, SAMPLES, PROGRESS = "result.json", "samples.jsonl", "progress.jsonl"
 RESERVE, RESERVED_BYTES = ".reserve", 1 << 20
 
 
@@ -32,7 +32,7 @@ class ResultFolder:
         try:
             path.mkdir(parents=True, exist_ok=True)
             # Unbuffered: each line is in the kernel's hands, and survives a kill, before the next one is made.
-            self._files = {name: (path / name).open("wb", buffering=0) for name in (SAMPLES, PROGRESS, GPU)}
+            self._files = {name: (path / name).open("wb", buffering=0) for name in (SAMPLES, PROGRESS)}
             (path / RESULT).unlink(missing_ok=True)
             with (path / RESERVE).open("wb") as reserve:
                 os.posix_fallocate(reserve.fileno(), 0, RESERVED_BYTES)
@@ -45,10 +45,8 @@ class ResultFolder:
             ) from exc
 
     def sample(self, line: Mapping[str, Any]) -> None:
+        """Write one request, or one reading beside the load."""
         self._append(SAMPLES, line)
-
-    def gpu(self, line: Mapping[str, Any]) -> None:
-        self._append(GPU, line)
 
     def progress(self, line: Mapping[str, Any]) -> dict[str, Any]:
         """Write one progress line with the wall-clock time in front; return it."""

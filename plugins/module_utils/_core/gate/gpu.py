@@ -1,43 +1,40 @@
 # GNU General Public License v3.0+ (see https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Watches the cards beside the load: one reading per second in a thread, summarised for any stretch of the run."""
+"""The cards beside the load: what they are, read again and again, summarised for any stretch of the run."""
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from statistics import fmean
 from typing import Any
 
-from .nvml import UNHEALTHY, NoNvmlError, Nvml
+from .folded import Folded, Over
+from .nvml import THROTTLE_BITS, UNHEALTHY, NoNvmlError, Nvml
 
-PERIOD_S = 1.0
-JOIN_S = 3.0
 THROTTLED_SHARE = 0.05
+# What changes seldom, processes, and the PCIe traffic of one card in turn: every so many readings.
+SLOW_EVERY = 5
+# Xid 79: the card has fallen off the bus. 154: the driver asks for a reset or a reboot of the node (NVIDIA Xid catalogue).
+DEADLY_XIDS = {79: "the card has fallen off the bus", 154: "the driver says that the card must be reset or the machine restarted"}
+MOST_XIDS = 16
 Reading = dict[str, Any]
 
 
-class GpuSampler:
-    """Samples every card until closed. ``problem`` says why there is nothing to sample; then all summaries are empty."""
+class Cards:
+    """All cards of this host. ``problem`` says why there are none; then all summaries are empty."""
 
-    def __init__(
-        self,
-        *,
-        clock_ns: Callable[[], int],
-        write: Callable[[Reading], None],
-        open_nvml: Callable[[], Nvml] = Nvml,
-        period_s: float = PERIOD_S,
-    ) -> None:
-        self._clock_ns, self._write, self._period_s = clock_ns, write, period_s
-        self._stop = threading.Event()
-        self._thread: threading.Thread | None = None
+    def __init__(self, open_nvml: Callable[[], Nvml] = Nvml) -> None:
         self._tp_size: int | None = None
         self._pp_size: int | None = None
         self._nvml: Nvml | None = None
-        self.readings: list[Reading] = []
+        self._turn = 0
+        self._seen: dict[int, set[int]] = {}
+        self._folded: list[Folded] = []
         self.identities: list[Reading] = []
         self.problem: str | None = None
         self.owners_at_start: dict[int, list[int]] | None = None
+        self.p2p_refused: list[tuple[int, int]] | None = None
+        self.xids: list[Reading] = []
+        """The first Xid errors of the run; a flood of them says no more than its beginning."""
         try:
             self._nvml = open_nvml()
         except NoNvmlError as exc:
@@ -47,27 +44,45 @@ class GpuSampler:
         if not self.identities:
             self.problem = "NVML sees no card"
             return
+        self._folded = [Folded() for dummy in self.identities]
         self.owners_at_start = self._nvml.processes()
-        self._thread = threading.Thread(target=self._watch, name="gpu-sampler", daemon=True)
-        self._thread.start()
+        self.p2p_refused = self._nvml.p2p_refused()
+        self._nvml.listen()
 
     def close(self) -> None:
-        """Stop sampling; a driver call that hangs is left behind after a few seconds."""
-        if self._stop.is_set():
-            return
-        self._stop.set()
-        if self._thread is not None:
-            self._thread.join(JOIN_S)
-        if self._nvml is not None and (self._thread is None or not self._thread.is_alive()):
+        if self._nvml is not None:
             self._nvml.close()
 
+    def read(self, ns: int) -> list[Reading]:
+        """Read every card once."""
+        nvml = self._nvml
+        if nvml is None or self.problem is not None:
+            return []
+        self._turn, slow = self._turn + 1, self._turn % SLOW_EVERY == 0
+        readings = []
+        for index, folded in enumerate(self._folded):
+            reading = nvml.reading(index)
+            if slow:
+                reading |= nvml.slow_reading(index)
+            if self._turn % SLOW_EVERY == 2 and self._turn // SLOW_EVERY % len(self._folded) == index:
+                reading |= nvml.traffic(index)
+            folded.add(ns, _numbers(reading))
+            readings.append(reading)
+        if slow:
+            for index, pids in (nvml.processes() or {}).items():
+                self._seen.setdefault(index, set()).update(pids)
+        for card, xid in nvml.xids():
+            if len(self.xids) < MOST_XIDS:
+                self.xids.append({"ns": ns, "index": card, "xid": xid})
+        return readings
+
     def newcomers(self) -> list[int]:
-        """Return ids of processes that compute on a card now and did not at the start, or share one from elsewhere."""
+        """Return ids of processes that computed on a card since the start and did not at it, or share one from elsewhere."""
         now = self._nvml.processes() if self._nvml is not None and self.problem is None else None
         if now is None or self.owners_at_start is None:
             return []
         before = {pid for pids in self.owners_at_start.values() for pid in pids}
-        present = {pid for pids in now.values() for pid in pids}
+        present = {pid for pids in now.values() for pid in pids}.union(*self._seen.values())
         groups = {pid: _control_group(pid) for pid in present}
         known = {group for group in groups.values() if group is not None}
         strangers = sorted(present - before)
@@ -83,30 +98,67 @@ class GpuSampler:
 
     def summary(self, windows: Sequence[tuple[int, int]]) -> list[Reading]:
         """Return one entry per card over the readings that lie in any of the windows [ns]."""
-        inside = [reading for reading in list(self.readings) if any(low <= reading["ns"] <= high for low, high in windows)]
-        return [self._card(identity, [reading["gpus"][identity["index"]] for reading in inside]) for identity in self.identities]
+        pairs = zip(self.identities, self._folded, strict=True)
+        return [self._card(identity, folded.over(windows)) for identity, folded in pairs]
 
-    def _card(self, identity: Mapping[str, Any], readings: Sequence[Mapping[str, Any]]) -> Reading:
-        power = _known(readings, "power_w")
-        busy = _known(readings, "utilization_ratio")
-        memory = _known(readings, "memory_mib")
-        throttle = _known(readings, "throttle")
-        unhealthy = [bool(UNHEALTHY.intersection(reasons)) for reasons in throttle]
+    def busy(self, windows: Sequence[tuple[int, int]]) -> list[float | None]:
+        """Return the busy share of every card, as telemetry tells it."""
+        return [folded.over(windows).mean("utilization_ratio") for folded in self._folded]
+
+    def deadly(self) -> list[str]:
+        """Return one sentence per card that an Xid error has taken away."""
+        cards = {(each["index"], each["xid"]) for each in self.xids if each["xid"] in DEADLY_XIDS}
+        return [
+            f"host unhealthy: Xid {xid} on {self.name(index)}: {DEADLY_XIDS[xid]}"
+            for index, xid in sorted(cards, key=lambda pair: (pair[1], -1 if pair[0] is None else pair[0]))
+        ]
+
+    def name(self, index: int | None) -> str:
+        """Return a card as people find it again: number, UUID, stage."""
+        if index is None or not 0 <= index < len(self.identities):
+            return "a card that the driver does not name"
+        stage = self._stage(index)
+        uuid = self.identities[index]["uuid"]
+        return f"card {index} ({', '.join(filter(None, [uuid, None if stage is None else f'stage {stage}']))})"
+
+    def _card(self, identity: Mapping[str, Any], seen: Over) -> Reading:
+        def mean(name: str, digits: int = 4) -> float | None:
+            value = seen.mean(name)
+            return None if value is None else round(value, digits)
+
+        def whole(name: str) -> int | None:
+            value = seen.most(name)
+            return None if value is None else round(value)
+
+        index = identity["index"]
+        width = seen.stats.get("pcie_width")
+        known = any(f"throttle:{name}" in seen.stats for name in THROTTLE_BITS.values())
         return {
             "uuid": identity["uuid"],
-            "index": identity["index"],
-            "stage": self._stage(identity["index"]),
+            "index": index,
+            "stage": self._stage(index),
             "name": identity["name"],
-            "power_w": {
-                "mean": round(fmean(power), 2) if power else None,
-                "max": max(power) if power else None,
-                "limit": identity["power_limit_w"],
+            "power_w": {"mean": mean("power_w", 2), "max": seen.most("power_w"), "limit": identity["power_limit_w"]},
+            "utilization_ratio": mean("utilization_ratio"),
+            "memory_busy_ratio": mean("memory_busy_ratio"),
+            "memory_mib": whole("memory_mib"),
+            "sm_clock_mhz": {"mean": mean("sm_clock_mhz", 0), "max": identity["sm_clock_max_mhz"]},
+            "memory_clock_mhz": {"mean": mean("memory_clock_mhz", 0), "max": identity["memory_clock_max_mhz"]},
+            "temperature_celsius": whole("temperature_celsius"),
+            "pcie": {
+                "tx_bytes_per_s": mean("pcie_tx_bytes_per_s", 0),
+                "rx_bytes_per_s": mean("pcie_rx_bytes_per_s", 0),
+                "width": None if width is None else round(width.least),
+                "width_max": identity["pcie_width_max"],
             },
-            "utilization_ratio": round(fmean(busy), 4) if busy else None,
-            "memory_mib": max(memory) if memory else None,
-            "throttle": sorted({reason for reasons in throttle for reason in reasons}),
-            "throttled_ratio": round(fmean(unhealthy), 4) if unhealthy else None,
-            "samples": len(readings),
+            "ecc_errors": seen.gain("ecc_errors"),
+            "xid": [each["xid"] for each in self.xids if each["index"] == index],
+            "p2p_refused": None
+            if self.p2p_refused is None
+            else [other for pair in self.p2p_refused if index in pair for other in pair if other != index],
+            "throttle": sorted(name for name in THROTTLE_BITS.values() if (seen.most(f"throttle:{name}") or 0) > 0),
+            "throttled_ratio": mean("throttled") if known else None,
+            "samples": seen.readings,
         }
 
     def _stage(self, index: int) -> int | None:
@@ -114,14 +166,6 @@ class GpuSampler:
         if self._tp_size is None or self._pp_size is None or self._tp_size * self._pp_size != len(self.identities):
             return None
         return index // self._tp_size
-
-    def _watch(self) -> None:
-        nvml = self._nvml
-        while nvml is not None and not self._stop.is_set():
-            reading = {"ns": self._clock_ns(), "gpus": [nvml.reading(index) for index in range(len(nvml.handles))]}
-            self.readings.append(reading)
-            self._write(reading)
-            self._stop.wait(self._period_s)
 
 
 def throttled(cards: Sequence[Mapping[str, Any]]) -> list[str]:
@@ -134,8 +178,14 @@ def throttled(cards: Sequence[Mapping[str, Any]]) -> list[str]:
     ]
 
 
-def _known(readings: Sequence[Mapping[str, Any]], key: str) -> list[Any]:
-    return [reading[key] for reading in readings if reading[key] is not None]
+def _numbers(reading: Mapping[str, Any]) -> dict[str, float | None]:
+    """Return a reading as numbers: reasons of held-back clocks become shares of the readings that name them."""
+    numbers = {name: value for name, value in reading.items() if name not in ("index", "throttle")}
+    reasons = reading["throttle"]
+    if reasons is not None:
+        numbers |= {f"throttle:{name}": float(name in reasons) for name in THROTTLE_BITS.values()}
+        numbers["throttled"] = float(bool(UNHEALTHY.intersection(reasons)))
+    return numbers
 
 
 def _control_group(pid: int) -> str | None:

@@ -12,6 +12,7 @@ from typing import Any
 from ..units import NS_PER_S, ns_to_s
 from . import engine
 from .client import Client
+from .engine_watch import EngineWatch
 from .folder import ResultFolder
 from .load import ClosedLoop, PointLoad
 from .looks import Looks
@@ -55,11 +56,10 @@ class PointRun:
     folder: ResultFolder
     report: Report
     load: PointLoad = field(init=False)
+    engine_watch: EngineWatch = field(init=False)
     before: dict[str, list[engine.Series]] = field(default_factory=dict)
     after: dict[str, list[engine.Series]] = field(default_factory=dict)
     cpu_ratio: float | None = None
-    running_reqs: float | None = None
-    gen_throughput: float | None = None
     looks: Looks = field(default_factory=Looks)
     _reported: float = 0.0
 
@@ -75,9 +75,11 @@ class PointRun:
             self._keep(trace, number, "warmup" if warm_up else "window")
             return trace
 
+        self.engine_watch = EngineWatch(client.clock_ns, self.folder.sample)
         loop = ClosedLoop(send, self.point.concurrency, clock_ns=client.clock_ns, max_seconds=plan.max_seconds_per_point)
         self.load = loop.load
         self.before = await engine.read_metrics(client)
+        client.later(self.engine_watch.run(client))
         wall, cpu = time.monotonic(), time.process_time()
         try:
             await loop.run(lambda load: self._enough(load, client), lambda load: self._tick(load, client))
@@ -135,8 +137,8 @@ class PointRun:
             "gpus": gpus,
             "engine": {
                 "graph_passes": passes,
-                "num_running_reqs": self.running_reqs,
-                "gen_throughput": self.gen_throughput,
+                "num_running_reqs": self.engine_watch.latest.get("running_reqs"),
+                "gen_throughput": self.engine_watch.latest.get("generated_tokens_per_s"),
             },
             "client": {"cpu_ratio": None if self.cpu_ratio is None else round(self.cpu_ratio, 4)},
             "verdict": verdict,
@@ -158,13 +160,7 @@ class PointRun:
         if now - self._reported < PROGRESS_S:
             return
         self._reported = now
-        client.later(self._read_gauges(client))
         self.report(progress_line(self.index, self.count, load, self.against, client.clock_ns()))
-
-    async def _read_gauges(self, client: Client) -> None:
-        metrics = await engine.read_metrics(client)
-        self.running_reqs = engine.gauge(metrics, "sglang:num_running_reqs")
-        self.gen_throughput = engine.gauge(metrics, "sglang:gen_throughput")
 
     def _keep(self, trace: Trace, number: int, phase: str) -> None:
         self.folder.sample(sample(trace, point=self.index, concurrency=self.point.concurrency, request=number, phase=phase))

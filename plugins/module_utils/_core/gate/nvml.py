@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import ctypes
 from collections.abc import Callable
 from typing import Any
 
@@ -18,6 +19,13 @@ THROTTLE_BITS = {
 }
 # Reaching the power limit is how a busy card normally runs; the others mean that the figure is not the card's own.
 UNHEALTHY = frozenset({"hw_slowdown", "sw_thermal_slowdown", "hw_thermal_slowdown", "hw_power_brake"})
+# NVML reference: clock kinds, event kinds, PCIe counters, ECC counters, capabilities between two cards.
+SM_CLOCK, MEMORY_CLOCK = 1, 2
+XID_EVENT = 8
+PCIE_TX, PCIE_RX = 0, 1
+UNCORRECTED, SINCE_BOOT = 1, 0
+P2P_READ, P2P_OK, P2P_UNKNOWN = 0, 0, 6
+BYTES_PER_KB = 1000
 
 
 class NoNvmlError(Exception):
@@ -35,6 +43,7 @@ class Nvml:
                 raise NoNvmlError(f"the Python package nvidia-ml-py is not there ({exc})") from exc
             library = pynvml
         self._lib = library
+        self._events: Any = None
         try:
             library.nvmlInit()
             self.handles = [library.nvmlDeviceGetHandleByIndex(index) for index in range(library.nvmlDeviceGetCount())]
@@ -42,6 +51,8 @@ class Nvml:
             raise NoNvmlError(f"NVML does not answer ({exc})") from exc
 
     def close(self) -> None:
+        if self._events is not None:
+            self.ask("nvmlEventSetFree", self._events)
         self.ask("nvmlShutdown")
 
     def ask(self, name: str, *args: Any) -> Any:
@@ -76,23 +87,77 @@ class Nvml:
             "persistence_mode": None if persistence is None else bool(persistence),
             "ecc": None if ecc is None else bool(ecc[0]),
             "pci_bus_id": self._pci(handle),
+            "sm_clock_max_mhz": self.ask("nvmlDeviceGetMaxClockInfo", handle, SM_CLOCK),
+            "memory_clock_max_mhz": self.ask("nvmlDeviceGetMaxClockInfo", handle, MEMORY_CLOCK),
+            "pcie_width_max": self.ask("nvmlDeviceGetMaxPcieLinkWidth", handle),
         }
 
     def reading(self, index: int) -> dict[str, Any]:
-        """Return what does change of one card: power [W], utilisation 0…1, used memory [MiB], throttle reasons."""
+        """Return what changes all the time of one card: power [W], busy shares 0…1, clock [MHz], throttle reasons."""
         handle = self.handles[index]
         utilization = self.ask("nvmlDeviceGetUtilizationRates", handle)
-        memory = self.ask("nvmlDeviceGetMemoryInfo", handle)
         reasons = self.ask("nvmlDeviceGetCurrentClocksEventReasons", handle)
         if reasons is None:
             reasons = self.ask("nvmlDeviceGetCurrentClocksThrottleReasons", handle)
+        streaming = getattr(utilization, "memory", None)
         return {
             "index": index,
             "power_w": _watts(self.ask("nvmlDeviceGetPowerUsage", handle)),
             "utilization_ratio": None if utilization is None else utilization.gpu / 100,
-            "memory_mib": None if memory is None else memory.used // BYTES_PER_MIB,
+            "memory_busy_ratio": None if streaming is None else streaming / 100,
+            "sm_clock_mhz": self.ask("nvmlDeviceGetClockInfo", handle, SM_CLOCK),
             "throttle": None if reasons is None else [name for bit, name in THROTTLE_BITS.items() if reasons & bit],
         }
+
+    def slow_reading(self, index: int) -> dict[str, Any]:
+        """Return what changes seldom of one card: memory [MiB], memory clock [MHz], heat [°C], link width, lost bits."""
+        handle = self.handles[index]
+        memory = self.ask("nvmlDeviceGetMemoryInfo", handle)
+        return {
+            "memory_mib": None if memory is None else memory.used // BYTES_PER_MIB,
+            "memory_clock_mhz": self.ask("nvmlDeviceGetClockInfo", handle, MEMORY_CLOCK),
+            "temperature_celsius": self.ask("nvmlDeviceGetTemperature", handle, 0),
+            "pcie_width": self.ask("nvmlDeviceGetCurrPcieLinkWidth", handle),
+            "ecc_errors": self.ask("nvmlDeviceGetTotalEccErrors", handle, UNCORRECTED, SINCE_BOOT),
+        }
+
+    def traffic(self, index: int) -> dict[str, Any]:
+        """Return PCIe traffic of one card [bytes/s]; the driver counts for 20 ms per direction, so it is asked seldom."""
+        sent = self.ask("nvmlDeviceGetPcieThroughput", self.handles[index], PCIE_TX)
+        received = self.ask("nvmlDeviceGetPcieThroughput", self.handles[index], PCIE_RX)
+        return {
+            "pcie_tx_bytes_per_s": None if sent is None else sent * BYTES_PER_KB,
+            "pcie_rx_bytes_per_s": None if received is None else received * BYTES_PER_KB,
+        }
+
+    def p2p_refused(self) -> list[tuple[int, int]] | None:
+        """Return pairs of neighbouring cards between which the driver refuses direct reads; None where it does not tell."""
+        found: list[tuple[int, int]] = []
+        for index in range(len(self.handles) - 1):
+            status = self.ask("nvmlDeviceGetP2PStatus", self.handles[index], self.handles[index + 1], P2P_READ)
+            if status is None or status == P2P_UNKNOWN:
+                return None
+            if status != P2P_OK:
+                found.append((index, index + 1))
+        return found
+
+    def listen(self) -> bool:
+        """Ask to be told of Xid errors from now on; return whether any card offers it."""
+        self._events = self.ask("nvmlEventSetCreate")
+        if self._events is None:
+            return False
+        # What works returns nothing, and so does what is not offered: the call itself has to be looked at.
+        return sum(self._registers(handle) for handle in self.handles) > 0
+
+    def xids(self) -> list[tuple[int | None, int]]:
+        """Return (card, Xid) of the errors since the last call, the card None where it cannot be told; at most one per card."""
+        found: list[tuple[int | None, int]] = []
+        for dummy in self.handles if self._events is not None else ():
+            event = self.ask("nvmlEventSetWait_v2", self._events, 0)
+            if event is None:
+                break
+            found.append((self._place(event.device), int(event.eventData)))
+        return found
 
     def processes(self) -> dict[int, list[int]] | None:
         """Return card -> ids of compute processes, or None where the driver does not tell."""
@@ -103,6 +168,18 @@ class Nvml:
                 return None
             found[index] = [process.pid for process in running]
         return found
+
+    def _registers(self, handle: Any) -> bool:
+        try:
+            self._lib.nvmlDeviceRegisterEvents(handle, XID_EVENT, self._events)
+        except (self._lib.NVMLError, AttributeError):
+            return False
+        return True
+
+    def _place(self, handle: Any) -> int | None:
+        """Card of a handle out of an event: another object that points to the same place."""
+        wanted = _address(handle)
+        return next((index for index, known in enumerate(self.handles) if _address(known) == wanted), None)
 
     def _pci(self, handle: Any) -> str | None:
         info = self.ask("nvmlDeviceGetPciInfo", handle)
@@ -127,6 +204,13 @@ def gpu_facts(open_nvml: Callable[[], Nvml] = Nvml) -> dict[str, Any]:
         facts[fact] = values.pop() if len(values) == 1 else None
     known = {key: value for key, value in facts.items() if value is not None}
     return {"available": True, "reason": None, "facts": known, "gpus": gpus}
+
+
+def _address(handle: Any) -> Any:
+    try:
+        return ctypes.cast(handle, ctypes.c_void_p).value
+    except ctypes.ArgumentError:
+        return handle
 
 
 def _watts(milliwatts: int | None) -> float | None:

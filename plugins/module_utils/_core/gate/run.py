@@ -15,14 +15,15 @@ from ..errors import InferopsError
 from ..units import human_seconds, ns_to_s
 from . import engine, probes
 from .asking import Asker
-from .bound import check_reachable, mean_context, promoted_points
+from .bound import mean_context, with_limits
 from .client import Client, clean_base_url, http_library
 from .clocks import ClockWatch
 from .context import GateContext
 from .correctness import Answers, check_answers
 from .diagnosis import diagnose
 from .folder import ResultFolder
-from .gpu import GpuSampler, throttled
+from .gpu import Cards, throttled
+from .host import HostWatch, interface_to
 from .lease import only_gate
 from .measure import PointRun
 from .nvml import Nvml
@@ -31,6 +32,7 @@ from .prompts import PromptMaker, vocabulary_size
 from .reasons import graph_passes_of, point_reasons
 from .report import write_reports
 from .verdict import Yardsticks, run_verdict
+from .watch import Watch
 
 SCHEMA = 1
 STOP_POLL_S = 0.2
@@ -63,11 +65,12 @@ def run_gate(
         if nonce is not None:
             gate.nonce = nonce
         gate.watch = ClockWatch() if watch is None else watch
-        sampler = GpuSampler(clock_ns=gate.clock_ns, write=gate.folder.gpu, open_nvml=open_nvml)
-        gate.sampler = sampler
+        gate.cards = Cards(open_nvml)
+        host = HostWatch(interface_to(base_url))
+        beside = gate.beside = Watch(gate.cards, host, clock_ns=gate.clock_ns, write=gate.folder.sample)
         try:
             asyncio.run(gate.run(api_key, should_stop))
-            sampler.close()
+            beside.close()
             return gate.finish()
         except InferopsError as exc:
             # Whoever finds the folder later reads there, too, that nothing was judged and why.
@@ -75,7 +78,7 @@ def run_gate(
             gate.finish()
             raise
         finally:
-            sampler.close()
+            beside.close()
             folder.close()
 
 
@@ -97,7 +100,8 @@ class Gate:
         self._on_progress, self._monotonic_ns = on_progress, monotonic_ns
         self._start_ns = monotonic_ns()
         self.nonce = secrets.token_hex(8)
-        self.sampler: GpuSampler
+        self.cards: Cards
+        self.beside: Watch
         self.watch: ClockWatch
         self.started_at = _now()
         self.engine: dict[str, Any] = {"version": None, "simulated": False, "resolved": {}}
@@ -120,14 +124,17 @@ class Gate:
         while not work.done():
             await asyncio.wait({work}, timeout=STOP_POLL_S)
             self.watch.look()
-            if not stopped and not work.done() and (should_stop() or self.folder.problem is not None):
+            if not stopped and not work.done() and (should_stop() or self.folder.problem is not None or self.cards.deadly()):
                 stopped = True
                 work.cancel()
         try:
             await work
         except asyncio.CancelledError:
-            self.doubtful.append("interrupted: what had been measured until then is kept")
+            if not self.cards.deadly():
+                self.doubtful.append("interrupted: what had been measured until then is kept")
             self._close_point()
+        # Another try would meet the same card: a failure, not a doubt.
+        self.wrong += self.cards.deadly()
         self.doubtful += self.watch.doubts()
 
     def finish(self) -> dict[str, Any]:
@@ -169,7 +176,7 @@ class Gate:
             "plan": {**self.plan.as_dict(), "nonce": self.nonce},
             "correctness": self.answers.figures,
             "points": self.points,
-            "gpus": self.sampler.summary(windows),
+            "gpus": self.cards.summary(windows),
             "engine": {**self.engine, "graph_passes": graph_passes_of(self.points)},
             "diagnosis": [],
             "bound": {"bandwidth_gb_s": self.context.bandwidth(), "assumptions": self.context.assumptions()},
@@ -181,10 +188,12 @@ class Gate:
             model = await probes.served_model(client, self.plan.model)
             self.engine = await engine.read_engine(client)
             self.context = self.context.filled_from(self.engine["resolved"])
-            self._settle_limits()
-            self.sampler.place(self.context.tp_size, self.context.pp_size)
-            if self.sampler.problem is not None:
-                self._note(f"cards were not observed: {self.sampler.problem}")
+            self.plan, chosen = with_limits(self.plan, self.context)
+            if chosen is not None:
+                self._note(chosen)
+            self.cards.place(self.context.tp_size, self.context.pp_size)
+            if self.cards.problem is not None:
+                self._note(f"cards were not observed: {self.cards.problem}")
             self.folder.result(self.result())
             self._report({"state": "probe", "text": f"gate  asking {model} one question before the load"})
             self.wrong += await probes.sanity(Asker(client, self.plan, model), self.plan, stream_interval=self._stream_interval)
@@ -217,18 +226,6 @@ class Gate:
         self.doubtful += self.answers.doubtful
         for note in self.answers.notes:
             self._note(note)
-
-    def _settle_limits(self) -> None:
-        """Give a plan without limits those of a first or a later deploy, and refuse one that no card could meet."""
-        asked = self.plan
-        promoted = promoted_points(self.context.promoted_result, self.plan)
-        self.plan = self.plan.with_default_limits(promoted, tp_size=self.context.tp_size)
-        if self.plan is not asked:
-            chosen = ", ".join(
-                f"{point.limits[0].name} {point.limits[0].value:g} at {point.concurrency}" for point in self.plan.points
-            )
-            self._note(f"the plan names no limit, so the default holds: {chosen}")
-        check_reachable(self.plan, self.context)
 
     @property
     def _stream_interval(self) -> int | None:
@@ -273,9 +270,9 @@ class Gate:
             return
         load = run.load
         window = [] if load.window_start_ns is None else [(load.window_start_ns, load.window_end_ns or self.clock_ns())]
-        cards = self.sampler.summary(window)
+        cards = self.cards.summary(window)
         doubts = throttled(cards)
-        if strangers := self.sampler.newcomers():
+        if strangers := self.cards.newcomers():
             doubts.append(f"other processes computed on the cards: {', '.join(map(str, strangers))}")
         entry = run.entry(gpus=cards, stream_interval=self._stream_interval, doubts=doubts)
         self.points.append(entry)

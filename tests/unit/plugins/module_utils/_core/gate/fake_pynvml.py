@@ -17,6 +17,9 @@ class FakePynvml:
         self.count, self.reasons, self.broken = count, reasons, broken
         self.pids = [[100], [100]]
         self.names = ["Card"] * count
+        self.xids: list[tuple[int, int]] = []
+        self.calls: dict[str, int] = {}
+        self.p2p = 0
 
     def nvmlInit(self):
         if self.broken:
@@ -56,7 +59,29 @@ class FakePynvml:
         return 85000
 
     def nvmlDeviceGetUtilizationRates(self, _):
-        return SimpleNamespace(gpu=0)
+        return SimpleNamespace(gpu=0, memory=0)
+
+    def nvmlDeviceGetPcieThroughput(self, index, counter):
+        self.calls["pcie"] = self.calls.get("pcie", 0) + 1
+        return 1000 * (index + 1) + counter
+
+    def nvmlDeviceGetP2PStatus(self, _card, _other, _what):
+        return self.p2p
+
+    def nvmlEventSetCreate(self):
+        return "events"
+
+    def nvmlDeviceRegisterEvents(self, index, kinds, _events):
+        assert kinds == 8 and index < self.count
+
+    def nvmlEventSetWait_v2(self, _events, _timeout):
+        if not self.xids:
+            raise NVMLError("Timeout")
+        card, xid = self.xids.pop(0)
+        return SimpleNamespace(device=card, eventType=8, eventData=xid)
+
+    def nvmlEventSetFree(self, _events):
+        return None
 
     def nvmlDeviceGetCurrentClocksEventReasons(self, _):
         return self.reasons

@@ -3,19 +3,25 @@
 
 from __future__ import annotations
 
-import time
+import pickle
 
 import pytest
-from ansible_collections.inferops.sglang.plugins.module_utils._core.gate.gpu import GpuSampler, throttled
+from ansible_collections.inferops.sglang.plugins.module_utils._core.gate.gpu import Cards, throttled
 from ansible_collections.inferops.sglang.plugins.module_utils._core.gate.nvml import NoNvmlError, Nvml, gpu_facts
 
 from .fake_pynvml import FakePynvml
 
 
-def sampler(library, written):
-    made = GpuSampler(clock_ns=time.monotonic_ns, write=written.append, open_nvml=lambda: Nvml(library), period_s=0.01)
+def cards(library):
+    made = Cards(lambda: Nvml(library))
     made.place(1, 2)
     return made
+
+
+def read(watched, count, *, every_ns=200_000_000):
+    for turn in range(count):
+        watched.read(turn * every_ns)
+    return [(0, count * every_ns)]
 
 
 def test_facts_have_the_shape_of_facts_json():
@@ -46,47 +52,94 @@ def test_no_driver_is_no_failure_and_no_zero():
 
 
 def test_summary_covers_the_window_alone_and_names_stages():
-    written: list = []
-    watch = sampler(FakePynvml(reasons=0x04), written)
-    start = time.monotonic_ns()
-    time.sleep(0.08)
-    end = time.monotonic_ns()
-    watch.close()
-    first, second = watch.summary([(start, end)])
+    watched = cards(FakePynvml(reasons=0x04))
+    read(watched, 10)
+    first, second = watched.summary([(0, 1_000_000_000)])
     assert first["power_w"] == {"mean": 85, "max": 85, "limit": 600}
-    # An idle card is a real zero.
-    assert first["utilization_ratio"] == 0
+    # An idle card is a real zero, and what the driver does not offer is absent.
+    assert (first["utilization_ratio"], first["memory_busy_ratio"]) == (0, 0)
+    assert (first["temperature_celsius"], first["ecc_errors"], first["pcie"]["width"]) == (None, None, None)
     assert (first["stage"], second["stage"]) == (0, 1)
-    assert first["samples"] >= 2
-    assert written
+    assert first["samples"] == 6
+    assert first["memory_mib"] == 80000
     # The power limit is how a busy card runs: recorded, not held against the figure.
     assert first["throttle"] == ["sw_power_cap"]
     assert throttled([first, second]) == []
-    assert watch.summary([(0, 1)])[0]["power_w"] == {"mean": None, "max": None, "limit": 600}
+    assert watched.summary([(-2, -1)])[0]["power_w"] == {"mean": None, "max": None, "limit": 600}
 
 
 def test_heat_is_held_against_the_figure():
-    watch = sampler(FakePynvml(reasons=0x40), [])
-    time.sleep(0.05)
-    watch.close()
-    reasons = throttled(watch.summary([(0, time.monotonic_ns())]))
+    watched = cards(FakePynvml(reasons=0x40))
+    reasons = throttled(watched.summary(read(watched, 3)))
     assert len(reasons) == 2
     assert "hw_thermal_slowdown" in reasons[0]
 
 
-def test_a_process_that_came_during_the_run_is_named():
+def test_a_driver_that_tells_no_reasons_is_unknown_not_healthy():
+    class Silent(FakePynvml):
+        def nvmlDeviceGetCurrentClocksEventReasons(self, _):
+            raise self.NVMLError("Not Supported")
+
+    watched = cards(Silent())
+    assert watched.summary(read(watched, 3))[0]["throttled_ratio"] is None
+
+
+def test_a_process_that_came_during_the_run_is_named_also_when_it_has_left_again():
     library = FakePynvml()
-    watch = sampler(library, [])
-    assert watch.newcomers() == []
+    watched = cards(library)
+    assert watched.newcomers() == []
     library.pids[1] = [100, 4242424]
-    assert watch.newcomers() == [4242424]
-    watch.close()
+    read(watched, 1)
+    library.pids[1] = [100]
+    assert watched.newcomers() == [4242424]
+
+
+def test_traffic_is_asked_of_one_card_in_turn_since_the_driver_counts_for_twenty_milliseconds():
+    library = FakePynvml()
+    watched = cards(library)
+    window = read(watched, 50)
+    assert library.calls["pcie"] == 2 * 50 / 5
+    assert [card["pcie"]["tx_bytes_per_s"] for card in watched.summary(window)] == [1_000_000, 2_000_000]
+    assert watched.summary(window)[1]["pcie"]["rx_bytes_per_s"] == 2_001_000
+
+
+@pytest.mark.parametrize(("status", "refused"), [(0, [[], []]), (4, [[1], [0]]), (6, [None, None]), (None, [None, None])])
+def test_direct_reads_between_cards(status, refused):
+    library = FakePynvml()
+    library.p2p = status
+    assert [card["p2p_refused"] for card in cards(library).summary([])] == refused
+
+
+def test_an_xid_names_the_card_and_a_flood_stays_short_r44():
+    library = FakePynvml()
+    watched = cards(library)
+    library.xids = [(1, 31)] + [(1, 79)] * 200
+    read(watched, 200)
+    assert watched.deadly() == ["host unhealthy: Xid 79 on card 1 (GPU-1, stage 1): the card has fallen off the bus"]
+    assert len(watched.xids) == 16
+    assert [len(card["xid"]) for card in watched.summary([])] == [0, 16]
+    assert Cards(lambda: Nvml(FakePynvml())).deadly() == []
 
 
 def test_without_nvml_the_problem_is_said():
     def none():
         raise NoNvmlError("not here")
 
-    watch = GpuSampler(clock_ns=time.monotonic_ns, write=pytest.fail, open_nvml=none)
-    assert (watch.problem, watch.summary([(0, 1)]), watch.newcomers()) == ("not here", [], [])
-    watch.close()
+    watched = Cards(none)
+    assert (watched.problem, watched.read(0), watched.summary([(0, 1)]), watched.newcomers()) == ("not here", [], [], [])
+    watched.close()
+
+
+def test_room_does_not_grow_with_the_run():
+    watched, length = cards(FakePynvml()), 20_000
+    window = read(watched, length)
+    assert len(pickle.dumps(watched._folded)) < 2 * len(pickle.dumps(filled(400)._folded))
+    assert watched.summary(window)[0]["samples"] == length
+    part = watched.summary([(window[0][1] // 4, window[0][1] // 2)])[0]["samples"]
+    assert part == pytest.approx(length / 4, rel=0.02)
+
+
+def filled(count):
+    watched = cards(FakePynvml())
+    read(watched, count)
+    return watched
