@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 COLLECTIONS = Path(__file__).resolve().parents[2] / ".collections"
+MODELS = Path(__file__).resolve().parents[1] / "fixtures" / "oracle" / "models"
 if str(COLLECTIONS) not in sys.path:
     sys.path.insert(0, str(COLLECTIONS))
 
@@ -41,9 +42,20 @@ def resolver(sources: Mapping[str, Path]) -> Resolve:
             parsed = parse(tables[version], words)
         except ArgvError as exc:
             return str(exc)
-        return resolve(trees[version], tables[version], parsed, Facts.from_dict(facts), model, dict(env or {}))
+        # Without the model's configuration nothing is known of its draft either.
+        read_text = _of_models if model is not None else None
+        return resolve(
+            trees[version], tables[version], parsed, Facts.from_dict(facts), model, dict(env or {}), read_text=read_text
+        )
 
     return run
+
+
+def _of_models(path: str) -> str:
+    """Read a file of a model as cases name it; no other file."""
+    if not path.startswith("@models/"):
+        raise FileNotFoundError(path)
+    return (MODELS / path.removeprefix("@models/")).read_text(encoding="utf-8")
 
 
 def read_table(source: Path) -> Any:

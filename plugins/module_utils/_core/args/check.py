@@ -115,10 +115,10 @@ def check(
         return _unparsed(finished, answered, tree, table, words, error)
 
     def again(changed: Parsed) -> Any:
-        return resolve(tree, table, changed, known, model_config, env or {})
+        return resolve(tree, table, changed, known, model_config, env or {}, read_text=read_text)
 
     try:
-        static = resolve(tree, table, parsed, known, model_config, env or {}, watch=watch)
+        static = resolve(tree, table, parsed, known, model_config, env or {}, watch=watch, read_text=read_text)
     except InferopsError as unread:
         if answer is None or live is None:
             raise

@@ -6,7 +6,7 @@ Everything else comes from the release's own source. Tables are keyed by the fun
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from . import known_hardware, known_model, known_outside, known_record
@@ -16,10 +16,12 @@ from .interpret.knowledge import Knowledge
 RECORD = "ServerArgs"
 
 
-def knowledge(facts: Facts, model_config: Mapping[str, Any] | None, model_path: str | None) -> Knowledge:
-    """Return the hooks for one host and one model."""
+def knowledge(
+    facts: Facts, model_config: Mapping[str, Any] | None, model_path: str | None, read_text: Callable[[str], str] | None = None
+) -> Knowledge:
+    """Return the hooks for one host and one model. read_text reads the config.json of other checkpoints, such as a draft."""
     host = known_hardware.Host(facts)
-    model = known_model.Model(model_config, model_path)
+    model = known_model.Model(model_config, model_path, read_text)
     outside = known_outside.Outside(host, model, facts)
     return Knowledge(
         record_name=RECORD,

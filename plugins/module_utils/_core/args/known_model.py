@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -158,11 +159,12 @@ _METHODS: dict[str, Callable[..., Any]] = {"to_dict": _to_dict, "update": _updat
 
 
 class Model:
-    """The model under test; other checkpoints (drafts) are unknown."""
+    """The model under test; other checkpoints (drafts) are known where their folder can be read here."""
 
-    def __init__(self, raw: Mapping[str, Any] | None, path: str | None) -> None:
+    def __init__(self, raw: Mapping[str, Any] | None, path: str | None, read_text: Callable[[str], str] | None = None) -> None:
         self.raw = raw
         self.path = path
+        self.read_text = read_text
 
     def classes(self) -> dict[str, Callable[..., Any]]:
         """Without config.json the model's derived settings are unknown as a whole."""
@@ -200,10 +202,11 @@ class Model:
         asked = args[0] if args else kwargs.get("model", kwargs.get("model_path"))
         if isinstance(asked, Unknown):
             return Unknown(asked.needs)
-        if self.raw is None or asked != self.path:
+        raw = self.raw if asked == self.path else self._other(asked)
+        if raw is None:
             return Unknown(("model" if asked == self.path else f"model of {asked}",))
-        made = build(self.raw)
-        known_configs.complete(interpreter, made, self.raw)
+        made = build(raw)
+        known_configs.complete(interpreter, made, raw)
         override = kwargs.get("model_override_args")
         if isinstance(override, Dict):
             for key, value in override.cells.items():
@@ -211,6 +214,16 @@ class Model:
         elif isinstance(override, Unknown):
             return Unknown(override.needs)
         return made
+
+    def _other(self, path: Any) -> Mapping[str, Any] | None:
+        """Return the config.json of another checkpoint, None where it is not a folder that can be read here."""
+        if self.read_text is None or not isinstance(path, str):
+            return None
+        try:
+            raw = json.loads(self.read_text(f"{path}/config.json"))
+        except (OSError, ValueError, RecursionError):
+            return None
+        return raw if isinstance(raw, dict) else None
 
     @staticmethod
     def _override(config: Config, key: Any, value: Any) -> None:

@@ -23,8 +23,11 @@ if TYPE_CHECKING:
     from ..flags import FlagTable
     from ..parser import Parsed
     from ..source import SourceTree
+    from .knowledge import Knowledge
     from .visits import Visit
 
+# A draft model of no architecture that SGLang treats in a way of its own.
+PLAIN_DRAFT = '{"architectures": ["PlainDraft"]}'
 # Frames of ours per frame of the source are about ten; the interpreter stops following calls at MAX_DEPTH.
 RECURSION = 4000
 # One of each kind of NVIDIA card SGLang tells apart (compute capability x 10).
@@ -65,24 +68,43 @@ def resolve(
     budget_s: float = 20.0,
     watch: Collection[tuple[str, int]] = (),
     clock: Callable[[], float] = time.thread_time,
+    read_text: Callable[[str], str] | None = None,
 ) -> Resolution:
     """Interpret the release's own argument code on a parsed command line. Never raises for what it finds in the source.
 
     facts, model_config: absent is unknown. env: complete, a variable that is not in it is not set. budget_s [s] is of the
     processor, so that a crowded machine changes no answer; limits.MAX_WORK bounds it first.
-    watch: statements, as (file, line), whose execution is noted in ``visits``.
+    watch: statements, as (file, line), whose execution is noted in ``visits``. read_text: reads the config.json of a draft
+    model; without it other checkpoints are unknown.
     """
-    end = clock() + budget_s
+    from ..known import knowledge
 
-    def run(known: Facts) -> Resolution:
+    end = clock() + budget_s
+    path = parsed.values.get("model_path")
+
+    def run(known: Facts, read: Callable[[str], str] | None = read_text) -> Resolution:
         visits: list[Visit] = []
-        found = _resolve(tree, table, parsed, known, model_config, env, max(0.0, end - clock()), clock, watch, visits)
+        hooks = knowledge(known, model_config, path if isinstance(path, str) else None, read)
+        found = _resolve(tree, table, parsed, hooks, model_config, env, max(0.0, end - clock()), clock, watch, visits)
         return replace(found, visits=tuple(visits)) if watch else found
 
     first = run(facts)
+    if first.outcome == "ok" and any(_of_draft(one) for one in first.doubts):
+        return _by_draft(first, run(facts, lambda path: PLAIN_DRAFT))
     if first.outcome == "unknown" and facts.sm is None and facts.platform == "cuda" and first.telling == {"sm"}:
         return _by_card(first, (run(replace(facts, sm=sm)) for sm in CAPABILITIES))
     return first
+
+
+def _of_draft(doubt: Mapping[str, Any]) -> bool:
+    return any(need.startswith("model of ") for need in doubt["needs"])
+
+
+def _by_draft(first: Resolution, plain: Resolution) -> Resolution:
+    """Doubt a command line that only an unusual draft model would save; that an unusual one would be refused says nothing."""
+    if plain.outcome != "fatal" or plain.source not in {one["source"] for one in first.doubts if _of_draft(one)}:
+        return first
+    return replace(first, outcome="unknown", message=plain.message, source=plain.source)
 
 
 def _by_card(first: Resolution, cards: Iterable[Resolution]) -> Resolution:
@@ -97,7 +119,7 @@ def _resolve(
     tree: SourceTree,
     table: FlagTable,
     parsed: Parsed,
-    facts: Facts,
+    hooks: Knowledge,
     model_config: Mapping[str, Any] | None,
     env: Mapping[str, str],
     budget_s: float,
@@ -105,11 +127,8 @@ def _resolve(
     watch: Collection[tuple[str, int]],
     visits: list[Visit],
 ) -> Resolution:
-    from ..known import knowledge
     from ..known_record import read_fallbacks
 
-    path = parsed.values.get("model_path")
-    hooks = knowledge(facts, model_config, path if isinstance(path, str) else None)
     interpreter = Interpreter(tree, hooks, env, budget_s, clock)
     interpreter.architecture = _architecture(model_config)
     interpreter.explicit = dict(parsed.explicit)

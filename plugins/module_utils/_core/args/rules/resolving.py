@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import dataclasses
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from ..context import Context, shown
 from ..facts import Facts
@@ -16,6 +16,9 @@ from ..topics import TOPICS
 # Settings of which each place that sets them again is named: what the topics of explain are about, and the pipeline.
 KEY = re.compile("|".join([*TOPICS.values(), "^pp_"]))
 PLACES = 2
+ASSERT_LINES = 12
+# How the interpretation names what is not known of a checkpoint other than the model: a draft.
+OTHER = "model of "
 
 
 def refused(ctx: Context) -> Iterator[Finding]:
@@ -31,14 +34,15 @@ def refused(ctx: Context) -> Iterator[Finding]:
             source=res.source,
         )
     elif res.outcome == "unknown":
-        needs = sorted({need for entry in res.undecided for need in entry.get("needs", ())})
+        deciding = [entry for entry in res.doubts if entry["source"] == res.source] or res.undecided
+        needs = sorted({need for entry in deciding for need in entry.get("needs", ())})
         yield Finding(
             "SGA202",
             "unknown",
             f"whether SGLang {ctx.table.version} refuses this command line is not decided"
             + (f": it may stop with: {res.message}" if res.message else ""),
             why="the refusal depends on what was not given" + (f" ({', '.join(needs)})" if needs else ""),
-            do="give the facts of the host and the model's config.json",
+            do=_draft(needs) or "give the facts of the host and the model's config.json",
             source=res.source,
         )
 
@@ -47,8 +51,25 @@ def _condition(ctx: Context, source: str | None) -> str:
     """Return the line itself where it says more than the message: a bare assert, or a comparison that failed by accident."""
     rel, dummy, number = (source or "").rpartition(":")
     lines = (ctx.tree.read(rel) or "").splitlines() if rel else []
-    line = lines[int(number) - 1].strip() if number.isdigit() and int(number) <= len(lines) else ""
+    at = int(number) - 1 if number.isdigit() and int(number) <= len(lines) else len(lines)
+    line = " ".join((lines[at : at + 1] or [""])[0].split())
+    if line.startswith("assert"):
+        line = _statement(lines, at)
     return f"; the line is: {line}" if line and not line.startswith("raise") and not line.endswith("(") else ""
+
+
+def _statement(lines: list[str], at: int) -> str:
+    """Return the statement that begins in a line, on one line; what is longer than ASSERT_LINES is cut.
+
+    >>> _statement(["assert (", "    a", "    and b", ")", "c = 1"], 0)
+    'assert (a and b)'
+    """
+    text = ""
+    for line in lines[at : at + ASSERT_LINES]:
+        text += " " * bool(text) + " ".join(line.split())
+        if all(text.count(opening) <= text.count(closing) for opening, closing in ("()", "[]", "{}")):
+            break
+    return re.sub(r"(?<=[(\[{]) | (?=[)\]}])", "", text)
 
 
 def overrides(ctx: Context) -> Iterator[Finding]:
@@ -122,7 +143,15 @@ def _places(places: tuple[str, ...]) -> str:
 
 def _what_to_give(needs: tuple[str, ...]) -> str:
     known = {field.name for field in dataclasses.fields(Facts)}
-    facts = [need for need in needs if need.partition(".")[0] in known]
+    # platform.machine() and the like are asked of Python, not told.
+    facts = [need for need in needs if need.partition(".")[0] in known and not need.endswith("()")]
     parts = [f"give the facts {', '.join(facts)}"] if facts else []
-    parts += ["give the model's config.json"] if any(need.startswith("model") for need in needs) else []
+    parts += ["give the model's config.json"] if any(need.startswith("model") and OTHER not in need for need in needs) else []
+    parts += [_draft(needs)] if _draft(needs) else []
     return " and ".join(parts) or "nothing to give here; the proof after start shows the value"
+
+
+def _draft(needs: Iterable[str]) -> str:
+    """Return what to do about another checkpoint that could not be read; empty where there is none."""
+    paths = [need.removeprefix(OTHER) for need in needs if need.startswith(OTHER)]
+    return f"run the check where {paths[0]}/config.json can be read" if paths else ""
