@@ -46,8 +46,8 @@ _VALUES: Mapping[str, tuple[str, ...]] = {
         '{"decode": {"backend": "full"}}',
     ),
     "load_format": ("auto", "dummy", "safetensors"),
-    # Not cpu: the outcome would then depend on the memory of the machine that executes the case.
-    "device": ("cuda",),
+    # On a host with GPUs; what is read of the memory is then still the card's.
+    "device": ("cuda", "cpu"),
 }
 # Left out: needs files of the host, opens sockets, says the same on every host, or ends the process.
 _LEFT_OUT = frozenset(

@@ -36,7 +36,7 @@ STORY_FIELDS = (
 )
 SHARES = {
     **{"single": 24, "rule_pair": 28, "mixture": 22, "story": 18, "bare": 6},
-    **{"illegal": 8, "prefix": 6, "variable": 4, "config_file": 5, "twin": 12},
+    **{"illegal": 8, "prefix": 6, "variable": 4, "config_file": 5, "twin": 12, "device": 4},
 }
 # Switches whose effect the story's engineers ask about: is it the flag, or would it be so anyway?
 TWINS = (
@@ -168,6 +168,12 @@ def _twin(make: Maker) -> Case:
     return model, [*argv, one.strings[0]], {"without": one.strings[0]}
 
 
+def _device(make: Maker) -> Case:
+    """A host with GPUs that is told not to use them."""
+    model, argv = make.base()
+    return model, [*argv, "--device", "cpu", *make.words(*(make.guarded() for _draw in range(make.rng.randint(0, 2))))]
+
+
 KINDS: dict[str, Callable[[Maker], Case]] = {
     "single": _single,
     "rule_pair": _rule_pair,
@@ -179,6 +185,7 @@ KINDS: dict[str, Callable[[Maker], Case]] = {
     "variable": _variable,
     "config_file": _config_file,
     "twin": _twin,
+    "device": _device,
 }
 
 
@@ -205,6 +212,22 @@ def generate(
         for extra in more:
             case.update(extra)
         _add(cases, case)
+    return list(cases.values())
+
+
+def each_flag(
+    version: str, table: Mapping[str, Any], package: Path, *, seed: int, hardware: Collection[str] = HARDWARE
+) -> list[dict[str, Any]]:
+    """Return one case for every flag of the release, alone on a model and a layout that are drawn."""
+    options = options_of(table)
+    make = Maker(version, options, read_rules(package, options), random.Random(f"{seed} {version} each"))
+    cases: dict[str, dict[str, Any]] = {}
+    for index, one in enumerate(options.values()):
+        model, argv = make.base()
+        host = make.pick({name: weight for name, weight in HARDWARE.items() if name in hardware})
+        name = f"each-{seed}-{index}@{version}@{model}@{host}"
+        words = [*argv, *make.words(one)]
+        _add(cases, {"id": name, "sglang_version": version, "argv": words, "model_config": model, "hardware": host})
     return list(cases.values())
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 MESSAGE = 110
@@ -25,13 +25,21 @@ _KEPT = (
 )
 
 
-def trim(executed: Mapping[str, Any], keys: Sequence[str]) -> dict[str, Any]:
-    """Reduce what executing a case returned to what is compared; of the effective settings those named in ``keys``."""
+def halves(cases: Iterable[Mapping[str, Any]]) -> set[str]:
+    """Return the names of the cases that are compared with another one: both halves of every twin.
+
+    The half without the switch may be a case that was there before, under a name of its own.
+    """
+    return {name for case in cases if "twin" in case for name in (case["id"], case["twin"])}
+
+
+def trim(executed: Mapping[str, Any], keys: Sequence[str], *, half: bool = False) -> dict[str, Any]:
+    """Reduce what executing a case returned to what is compared; of a twin's half also the effective settings in ``keys``."""
     case = {name: executed[name] for name in _KEPT if name in executed}
     if executed["outcome"] != "ok":
         case["message_contains"] = executed["message"].partition("\n")[0][:MESSAGE]
     case["changed"] = executed["changed"]
-    if executed["outcome"] == "ok" and ("twin" in executed or executed["id"].startswith("without-")):
+    if executed["outcome"] == "ok" and half:
         case["effective"] = {name: executed["effective"][name] for name in keys if name in executed["effective"]}
     return case
 

@@ -4,6 +4,7 @@
 Usage: python tests/oracle/run.py [RELEASE …] [--count 60] [--seed 1] [-v]      execute now
        python tests/oracle/run.py --recorded [RELEASE …]                        score the committed recordings
        python tests/oracle/run.py --record [RELEASE …]                          execute and rewrite the recordings
+       python tests/oracle/run.py --record --each-flag --folder DIR --seed 5    recordings of one's own, every flag alone
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ import environment
 import executor
 import recorded
 import score as scoring
-from generate import HARDWARE, generate
+from generate import HARDWARE, each_flag, generate
 from static_tier import read_table
 
 RECORDED = scoring.FIXTURES / "recorded"
@@ -35,17 +36,18 @@ RECORDING_SEED = 20261202
 LISTS = ("parse_wrong", "outcome_wrong", "outcome_unknown", "twins_wrong", "key_wrong", "wrong", "false_change")
 
 
-def recording(version: str) -> Path:
-    return RECORDED / f"{version}.json"
+def recording(version: str, folder: Path = RECORDED) -> Path:
+    return folder / f"{version}.json"
 
 
-def recorded_releases() -> list[str]:
-    return [version for version in RELEASES if recording(version).exists()]
+def recorded_releases(folder: Path = RECORDED) -> list[str]:
+    """Return the releases with a recording, oldest first."""
+    return [version for version in environment.wheels.PINS if recording(version, folder).exists()]
 
 
-def read_recording(version: str) -> tuple[list[dict[str, Any]], dict[str, Any]]:
+def read_recording(version: str, folder: Path = RECORDED) -> tuple[list[dict[str, Any]], dict[str, Any]]:
     """Return the cases and the real parser's table of a release."""
-    content = json.loads(recording(version).read_text(encoding="utf-8"))
+    content = json.loads(recording(version, folder).read_text(encoding="utf-8"))
     return recorded.unpack(content), content["table"]
 
 
@@ -55,18 +57,26 @@ def hosts(version: str, seed: int) -> list[str]:
     return [story, random.Random(f"{seed} {version}").choice(others)]
 
 
-def execute_anew(version: str, *, count: int, seed: int) -> tuple[list[dict[str, Any]], dict[str, Any]]:
-    """Generate cases for a release and execute them; cases that this environment cannot execute are left out and counted."""
+def execute_anew(version: str, *, count: int | None, seed: int) -> tuple[list[dict[str, Any]], dict[str, Any]]:
+    """Generate cases for a release and execute them; cases that this environment cannot execute are left out and counted.
+
+    Without ``count`` there is one case for each flag.
+    """
     place = environment.ensure(version)
     table = executor.flag_table(place, version)
-    cases = generate(version, table, place.package, seed=seed, count=count, hardware=hosts(version, seed))
+    where = hosts(version, seed)
+    if count is None:
+        cases = each_flag(version, table, place.package, seed=seed, hardware=where)
+    else:
+        cases = generate(version, table, place.package, seed=seed, count=count, hardware=where)
     executed = executor.execute(place, cases)
     lost = [case for case in executed if case["outcome"] == "not_executed"]
     if lost:
         print(
             f"{version}: {len(lost)} of {len(executed)} cases not executed, such as {lost[0]['id']}: {lost[0]['message'][-200:]}"
         )
-    kept = [recorded.trim(case, scoring.KEY) for case in executed if case["outcome"] != "not_executed"]
+    halves = recorded.halves(executed)
+    kept = [recorded.trim(case, scoring.KEY, half=case["id"] in halves) for case in executed if case["outcome"] != "not_executed"]
     return sorted(kept, key=lambda case: str(case["id"])), table
 
 
@@ -141,31 +151,36 @@ def kept_of(table: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def record(version: str, *, count: int) -> None:
-    cases, table = execute_anew(version, count=count, seed=RECORDING_SEED)
-    RECORDED.mkdir(exist_ok=True)
-    recording(version).write_text(recorded.text(cases, kept_of(table)), encoding="utf-8")
-    print(f"{version}: {len(cases)} cases recorded, {recording(version).stat().st_size >> 10} KiB", flush=True)
+def record(version: str, *, count: int | None, seed: int, folder: Path) -> None:
+    cases, table = execute_anew(version, count=count, seed=seed)
+    folder.mkdir(parents=True, exist_ok=True)
+    path = recording(version, folder)
+    path.write_text(recorded.text(cases, kept_of(table)), encoding="utf-8")
+    print(f"{version}: {len(cases)} cases recorded, {path.stat().st_size >> 10} KiB", flush=True)
 
 
 def main(argv: Iterable[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("releases", nargs="*", metavar="RELEASE", help="default: one of each shape")
     parser.add_argument("--count", type=int, default=60, help="cases per release")
-    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--each-flag", action="store_true", help="one case for each flag of the release instead")
+    parser.add_argument("--seed", type=int, help=f"default: 1, for --record {RECORDING_SEED}")
     parser.add_argument("--recorded", action="store_true")
     parser.add_argument("--record", action="store_true")
+    parser.add_argument("--folder", type=Path, default=RECORDED, help="where recordings lie (default: those in the repository)")
     parser.add_argument("-v", "--verbose", action="store_true", help="every case that is not right")
     options = parser.parse_args(None if argv is None else list(argv))
+    count = None if options.each_flag else options.count
+    seed = options.seed if options.seed is not None else RECORDING_SEED if options.record else 1
     below = 0
     try:
         if not options.record:
             print(_row("release", (name for name, _width in COLUMNS)))
-        for version in options.releases or (recorded_releases() if options.recorded else RELEASES):
+        for version in options.releases or (recorded_releases(options.folder) if options.recorded else RELEASES):
             if options.record:
-                record(version, count=options.count)
+                record(version, count=count, seed=seed, folder=options.folder)
                 continue
-            made = read_recording(version) if options.recorded else execute_anew(version, count=options.count, seed=options.seed)
+            made = read_recording(version, options.folder) if options.recorded else execute_anew(version, count=count, seed=seed)
             below += bool(judge(version, *made, verbose=options.verbose))
     except environment.InferopsError as exc:
         print(exc, file=sys.stderr)

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 import recorded
 from flag_values import legal, options_of
-from generate import KINDS, generate
+from generate import KINDS, each_flag, generate
 from hypothesis import given
 from hypothesis import strategies as st
 from shared_rules import read_rules
@@ -76,6 +76,14 @@ def test_every_kind_is_made_and_the_same_seed_makes_the_same_cases(package):
     assert all(case["twin"] in names for case in cases if "twin" in case)
 
 
+def test_each_flag_is_asked_for_alone_once(package):
+    cases = each_flag("1.0", TABLE, package, seed=7)
+
+    asked = [word.partition("=")[0] for case in cases for word in case["argv"] if word.startswith("--")]
+    strings = {string for one in options_of(TABLE).values() for string in one.strings}
+    assert strings <= set(asked) and len(cases) == len(options_of(TABLE))
+
+
 def test_a_release_without_config_files_gets_none(package):
     table = {**TABLE, "actions": [one for one in TABLE["actions"] if one["dest"] != "config"]}
 
@@ -87,6 +95,17 @@ def test_a_legal_use_of_a_flag_is_one_its_choices_allow(rng):
     words = legal(options_of(TABLE)["attention_backend"], {"triton", "gone"}, rng)
 
     assert words[-1].rpartition("=")[2] in ("triton", "fa3")
+
+
+def test_what_two_cases_are_compared_by_is_kept_of_both_halves_whatever_their_names():
+    cases = [{"id": "bare-1"}, {"id": "twin-2", "twin": "bare-1"}, {"id": "single-3"}]
+    executed = {"outcome": "ok", "changed": {}, "effective": {"page_size": 1, "dtype": "auto"}}
+    halves = recorded.halves(cases)
+
+    kept = {case["id"]: recorded.trim({**case, **executed}, ["page_size"], half=case["id"] in halves) for case in cases}
+
+    assert {name for name, case in kept.items() if case.get("effective") == {"page_size": 1}} == {"bare-1", "twin-2"}
+    assert "effective" not in kept["single-3"]
 
 
 _VALUES = st.none() | st.booleans() | st.integers() | st.text(max_size=3)

@@ -117,7 +117,7 @@ def _point(raw: Any, where: str) -> Point:
     if not isinstance(raw, Mapping):
         raise InferopsError(f"{raw!r} is not a point", where=where, do="write {concurrency: 16, min_output_tokens_per_s: 148.5}")
     read.refuse_unknown(raw, ("concurrency", *LIMITS), where, "limit of the gate")
-    if raw.get("concurrency") is None:
+    if "concurrency" not in raw:
         raise InferopsError("a point has no concurrency", where=where, do="add concurrency: 1")
     limits = tuple(limit(name, raw[name], where) for name in raw if name != "concurrency" and raw[name] is not None)
     return Point(concurrency=read.whole(raw, "concurrency", 1, least=1, where=where), limits=limits)
@@ -125,5 +125,4 @@ def _point(raw: Any, where: str) -> Point:
 
 def _requirements(raw: Any) -> dict[str, float]:
     values = read.section(raw, REQUIREMENTS, "plan.require", "requirement")
-    asked = [name for name in values if values[name] is not None]
-    return {name: read.number(values, name, 0.0, low=0, high=1, where="plan.require") for name in asked}
+    return {name: read.number(values, name, 0.0, low=0, high=1, where="plan.require") for name in values}
