@@ -10,8 +10,8 @@ short_description: Judge the throughput of a running SGLang server against a pla
 version_added: 0.1.0
 author: [Inferops (@inferops)]
 description:
-  - Puts a closed loop of streamed requests on the HTTP API, watches the cards and the engine's own counters beside it,
-    and says C(pass), C(fail) or C(inconclusive) with a diagnosis.
+  - Puts a closed loop of streamed requests, or arrivals at a rate, on the HTTP API, watches the cards and the engine's own
+    counters beside it, and says C(pass), C(fail) or C(inconclusive) with a diagnosis.
   - Runs on the target, in a process of its own under a lease. It ends by itself when nobody follows it any more, so that a
     lost controller leaves no load behind; the server is never stopped or changed.
   - Prints a line of progress every few seconds, also without a terminal.
@@ -160,8 +160,8 @@ def main() -> None:
     p = module.params
     try:
         if module.check_mode:
-            points = ", ".join(str(point.concurrency) for point in GatePlan.from_dict(p["plan"]).points)
-            module.exit_json(changed=False, message=f"would load {p['base_url']} at concurrency {points} and judge it")
+            points = ", ".join(point.words for point in GatePlan.from_dict(p["plan"]).points)
+            module.exit_json(changed=False, message=f"would load {p['base_url']} at {points} and judge it")
         answer = detached.run_or_follow(p)
     except InferopsError as exc:
         module.fail_json(msg=str(exc), **exc.details)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..errors import InferopsError
 from ..topology.roofline import Bound
+from .load_words import load_key
 from .plan import GatePlan
 
 if TYPE_CHECKING:
@@ -63,12 +64,20 @@ def check_reachable(plan: GatePlan, context: GateContext) -> None:
     """Refuse a limit above what the cards can do; raise InferopsError before any load is put on."""
     for index, point in enumerate(plan.points):
         bound = context.bound(concurrency=point.concurrency, context_tokens=mean_context(plan))
+        offered = 0.0 if point.rate is None else point.rate * plan.output_tokens
+        if bound is not None and point.limits and offered > bound.ceiling_tokens_per_s:
+            raise InferopsError(
+                f"{point.rate:g} requests/s with {plan.output_tokens} tokens each cannot be kept up with: the bound is "
+                f"{bound.tokens_per_s:.4g} tok/s",
+                where=f"plan.points[{index}].rate",
+                why="; ".join(context.assumptions()),
+                do="lower the rate, or correct model, layout or bandwidth",
+            )
         for limit in point.limits:
             if limit.name != "min_output_tokens_per_s" or bound is None or limit.value <= bound.ceiling_tokens_per_s:
                 continue
             raise InferopsError(
-                f"{limit.value:g} tok/s at concurrency {point.concurrency} cannot be reached: "
-                f"the bound is {bound.tokens_per_s:.4g}",
+                f"{limit.value:g} tok/s at {point.words} cannot be reached: the bound is {bound.tokens_per_s:.4g}",
                 where=f"plan.points[{index}].{limit.name}",
                 why="; ".join(context.assumptions()),
                 do="lower the limit, or correct model, layout or bandwidth",
@@ -82,7 +91,7 @@ def with_limits(plan: GatePlan, context: GateContext) -> tuple[GatePlan, str | N
     check_reachable(settled, context)
     if settled is plan:
         return plan, None
-    chosen = ", ".join(f"{point.limits[0].name} {point.limits[0].value:g} at {point.concurrency}" for point in settled.points)
+    chosen = ", ".join(f"{point.limits[0].name} {point.limits[0].value:g} at {point.words}" for point in settled.points)
     return settled, f"the plan names no limit, so the default holds: {chosen}"
 
 
@@ -91,15 +100,15 @@ def mean_context(plan: GatePlan) -> float:
     return plan.input_tokens + plan.output_tokens / 2
 
 
-def promoted_points(promoted: Mapping[str, Any] | None, plan: GatePlan, *, tolerance: float = 0.05) -> list[int]:
-    """Return the concurrencies at which the promoted release has a figure for the same lengths: a ratio means nothing else."""
+def promoted_points(promoted: Mapping[str, Any] | None, plan: GatePlan, *, tolerance: float = 0.05) -> list[int | str | None]:
+    """Return the loads at which the promoted release has a figure for the same lengths: a ratio means nothing else."""
 
     def near(point: Mapping[str, Any], key: str, wanted: int) -> bool:
         mean = (point.get(key) or {}).get("mean")
         return mean is None or abs(mean - wanted) <= tolerance * wanted
 
     return [
-        point["concurrency"]
+        load_key(point)
         for point in (promoted or {}).get("points") or []
         if point.get("ci")
         and point["ci"][0] > 0

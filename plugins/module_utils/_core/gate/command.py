@@ -17,6 +17,7 @@ from ..errors import InferopsError
 from .compare import compare_results
 from .context import GateContext
 from .files import read_key, read_mapping, read_result
+from .load_words import load_words
 from .plan import GatePlan
 from .report import write_reports
 from .run import run_gate
@@ -78,7 +79,7 @@ def summary(result: dict[str, Any], out: Path) -> str:
         rate, ci = point["output_tokens_per_s"], point["ci"]
         shown = "nothing measured" if rate is None else f"{rate:.1f} tok/s"
         interval = "" if ci is None else f" ({ci[0]:.1f} … {ci[1]:.1f})"
-        lines.append(f"  concurrency {point['concurrency']:>3}: {shown}{interval}{_bound_text(point)}: {point['verdict']}")
+        lines.append(f"  {load_words(point):<15}: {shown}{interval}{_bound_text(point)}: {point['verdict']}")
         if point.get("headroom"):
             lines.append(f"                   {point['headroom']}")
     lines += [f"  reason: {reason}" for reason in result["reasons"]]

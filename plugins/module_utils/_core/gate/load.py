@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import asyncio
+from array import array
 from bisect import bisect_left
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
@@ -18,7 +19,10 @@ Send = Callable[[int, bool, Trace], Awaitable[Trace]]
 
 @dataclass
 class PointLoad:
-    """Everything one point sent. ``streams[w]`` are the completed window requests of worker w, in order."""
+    """Everything one point sent. ``streams[w]`` are the completed window requests of worker w, in order.
+
+    With a ``rate`` [requests/s] they arrived by a schedule (see arrivals.py): one stream, and ``concurrency`` bounds them.
+    """
 
     concurrency: int
     streams: list[list[Trace]]
@@ -29,6 +33,16 @@ class PointLoad:
     going: set[Trace] = field(default_factory=set)
     """Requests on their way, also while they grow."""
     stop: str = "deadline"
+    rate: float | None = None
+    arrivals: str | None = None
+    unended: dict[int, Trace] = field(default_factory=dict)
+    """Arrivals of the window that have not ended, or ended before an older one did, by number."""
+    after: list[Trace] = field(default_factory=list)
+    """Arrivals that keep the load up while the last requests of the window are awaited."""
+    late_ns: array[int] = field(default_factory=lambda: array("q"))
+    """How much later than planned the client set out with each request that it did not hold back."""
+    held_back: int = 0
+    settled: bool = True
 
     @property
     def window(self) -> list[Trace]:

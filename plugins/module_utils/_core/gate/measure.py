@@ -9,14 +9,17 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from ..units import NS_PER_S, ns_to_s
+from ..units import NS_PER_S, ns_to_ms, ns_to_s
 from . import engine
+from .arrivals import OpenLoop, gaps_s
+from .bound import PointBound
 from .client import Client
 from .engine_watch import EngineWatch
 from .folder import ResultFolder
-from .load import ClosedLoop, PointLoad
+from .load import ClosedLoop, PointLoad, Send
+from .load_words import load_words
 from .looks import Looks
-from .metrics import in_flight_mean, point_figures, sample
+from .metrics import in_flight_mean, percentiles, point_figures, sample
 from .plan import Point
 from .probes import Wire
 from .stream import Trace
@@ -28,6 +31,8 @@ from .validity import (
     check_counters,
     check_load,
     check_passes,
+    check_schedule,
+    falls_behind,
     merged,
     tokens_of,
 )
@@ -70,13 +75,15 @@ class PointRun:
         warm_up_tokens = max(plan.output_tokens // WARM_UP_SHARE, min(WARM_UP_TOKENS, plan.output_tokens))
 
         async def send(number: int, warm_up: bool, trace: Trace) -> Trace:
-            body = self.wire.body(self.index, number, output_tokens=warm_up_tokens if warm_up else None)
+            # Arrivals warm up at full length: only then is the server as full as the rate makes it.
+            short = warm_up and self.point.rate is None
+            body = self.wire.body(self.index, number, output_tokens=warm_up_tokens if short else None)
             await client.generate("/v1/completions", body, stall_s=plan.stall_timeout_s, total_s=total_s, trace=trace)
-            self._keep(trace, number, "warmup" if warm_up else "window")
+            self._keep(trace, number, "warmup" if warm_up else self._phase(trace))
             return trace
 
         self.engine_watch = EngineWatch(client.clock_ns, self.folder.sample)
-        loop = ClosedLoop(send, self.point.concurrency, clock_ns=client.clock_ns, max_seconds=plan.max_seconds_per_point)
+        loop = self._loop(send, client)
         self.load = loop.load
         self.before = await engine.read_metrics(client)
         client.later(self.engine_watch.run(client))
@@ -84,12 +91,25 @@ class PointRun:
         try:
             await loop.run(lambda load: self._enough(load, client), lambda load: self._tick(load, client))
         finally:
-            self.load.drained = list(client.cut)
-            for trace in client.cut:
+            if self.point.rate is None:
+                self.load.drained = list(client.cut)
+            for trace in {*client.cut, *self.load.drained}:
                 self._keep(trace, -1, "drain")
             elapsed = time.monotonic() - wall
             self.cpu_ratio = (time.process_time() - cpu) / elapsed if elapsed > 0 else None
         self.after = await self._settled_metrics(client)
+
+    def _loop(self, send: Send, client: Client) -> ClosedLoop | OpenLoop:
+        point, seconds = self.point, self.against.plan.max_seconds_per_point
+        if point.rate is None or point.arrivals is None:
+            return ClosedLoop(send, point.concurrency, clock_ns=client.clock_ns, max_seconds=seconds)
+        gaps = gaps_s(point.rate, point.arrivals, f"{self.against.plan.seed}/{self.index}")
+        load = PointLoad(point.concurrency, [[]], rate=point.rate, arrivals=point.arrivals)
+        return OpenLoop(send, gaps, load, clock_ns=client.clock_ns, max_seconds=seconds)
+
+    def _phase(self, trace: Trace) -> str:
+        end = self.load.window_end_ns
+        return "window" if self.point.rate is None or end is None or trace.planned_ns < end else "after"
 
     async def _settled_metrics(self, client: Client) -> dict[str, list[engine.Series]]:
         """Read the counters once they hold what we were given: the engine books a request a moment after its last token."""
@@ -119,9 +139,13 @@ class PointRun:
                 *check_counters(engine.counter_gain(self.before, self.after, GENERATED), load, plan),
                 *check_bound(low, None if bound is None else bound.ceiling_tokens_per_s),
                 *check_client(self.cpu_ratio, load, in_flight_mean(load)),
+                *check_schedule(load),
                 *doubts,
             ],
         )
+        behind = falls_behind(load)
+        if behind is not None and self.point.limits:
+            validity.wrong.append(behind)
         if load.window_start_ns is None and not validity.wrong:
             validity.doubtful.append(f"the warm-up did not end within {plan.max_seconds_per_point:g} s")
         verdict, reasons = point_verdict(judged, validity)
@@ -130,7 +154,7 @@ class PointRun:
             "bound_tokens_per_s": None if speed_limit is None else round(speed_limit, 2),
             "bound_ratio": None if not speed_limit or rate is None else round(rate / speed_limit, 4),
             "fillings": None if bound is None else bound.as_dict(),
-            "headroom": None if bound is None else bound.headroom(rate, verdict),
+            "headroom": _room(bound, rate, verdict) if load.rate is None else behind,
             "window_ns": None if load.window_start_ns is None else [load.window_start_ns, load.window_end_ns],
             "ended_by": load.stop,
             "limits": [limit.as_dict() for limit in judged],
@@ -140,7 +164,10 @@ class PointRun:
                 "num_running_reqs": self.engine_watch.latest.get("running_reqs"),
                 "gen_throughput": self.engine_watch.latest.get("generated_tokens_per_s"),
             },
-            "client": {"cpu_ratio": None if self.cpu_ratio is None else round(self.cpu_ratio, 4)},
+            "client": {
+                "cpu_ratio": None if self.cpu_ratio is None else round(self.cpu_ratio, 4),
+                **({} if load.rate is None else {"late_ms": percentiles(sorted(map(ns_to_ms, load.late_ns)))}),
+            },
             "verdict": verdict,
             "reasons": reasons,
         }
@@ -166,13 +193,22 @@ class PointRun:
         self.folder.sample(sample(trace, point=self.index, concurrency=self.point.concurrency, request=number, phase=phase))
 
 
+def _room(bound: PointBound | None, rate: float | None, verdict: str) -> str | None:
+    return None if bound is None else bound.headroom(rate, verdict)
+
+
 def progress_line(index: int, count: int, load: PointLoad, against: Yardsticks, now_ns: int) -> dict[str, Any]:
     """Return the progress of one point as numbers and as one line for people."""
-    head = f"gate  {index + 1}/{count}  concurrency {load.concurrency}"
-    facts = {"point": index, "points": count, "concurrency": load.concurrency}
+    facts: dict[str, Any] = {"point": index, "points": count, "concurrency": load.concurrency, "rate": load.rate}
+    head = f"gate  {index + 1}/{count}  {load_words(facts)}"
     if load.window_start_ns is None:
-        sent = len(load.warm_up)
-        return {**facts, "state": "warm-up", "text": f"{head}   warming up, {sent} of {2 * load.concurrency} requests"}
+        sent = f"{len(load.warm_up)} of {2 * load.concurrency} requests"
+        if load.rate is not None:
+            sent = f"{len(load.warm_up)} requests answered, {len(load.going)} in flight"
+        return {**facts, "state": "warm-up", "text": f"{head}   warming up, {sent}"}
+    if load.window_end_ns is not None and load.rate is not None:
+        text = f"{head}   window over, awaiting the last of its requests, {len(load.unended)} to go"
+        return {**facts, "state": "window", "text": text}
     elapsed = (now_ns - load.window_start_ns) / NS_PER_S
     left = max(against.plan.max_seconds_per_point - elapsed, 0)
     rate = throughput(load, against.plan.confidence, now_ns=now_ns).value
@@ -184,3 +220,11 @@ def progress_line(index: int, count: int, load: PointLoad, against: Yardsticks, 
         "left_s": round(left, 1),
     }
     return {**facts, "state": "window", **numbers, "text": text}
+
+
+def point_line(index: int, count: int, entry: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what progress says when a point has ended."""
+    rate = entry["output_tokens_per_s"]
+    shown = "nothing measured" if rate is None else f"{rate:.1f} tok/s"
+    text = f"gate  {index + 1}/{count}  {load_words(entry)}   {shown}   {entry['headroom'] or entry['verdict']}"
+    return {"state": "point", "point": index, "output_tokens_per_s": rate, "verdict": entry["verdict"], "text": text}

@@ -49,7 +49,8 @@ def in_flight_mean(load: PointLoad) -> float | None:
     start, end = load.window_start_ns, load.window_end_ns
     if start is None or end is None or end <= start:
         return None
-    busy = sum(max(min(done_ns(trace), end) - max(trace.planned_ns, start), 0) for trace in load.window + load.drained)
+    sent = (*load.warm_up, *load.window, *load.drained, *load.after)
+    busy = sum(max(min(done_ns(trace), end) - max(trace.planned_ns, start), 0) for trace in sent)
     return busy / (end - start)
 
 
@@ -100,7 +101,12 @@ def good(trace: Trace, limits: Sequence[Limit]) -> bool:
 
 
 def cut_misses(load: PointLoad, limits: Sequence[Limit]) -> int:
-    """Count the requests that we cut at the end, yet after they had missed a limit on TTFT or E2E by their age alone."""
+    """Count the requests that we cut at the end, yet after they had missed a limit on TTFT or E2E by their age alone.
+
+    At an arrival rate those of the window are awaited for long: each that had to be cut is missed.
+    """
+    if load.rate is not None:
+        return len(load.drained)
     most = {limit.latency: limit.value for limit in limits if limit.latency in ("ttft", "e2e")}
 
     def missed(trace: Trace) -> bool:
@@ -150,9 +156,12 @@ def point_figures(load: PointLoad, limits: Sequence[Limit], confidence: float) -
     outputs = [trace.output_tokens for trace in traces if trace.output_tokens is not None]
     met, missed = sum(good(trace, limits) for trace in traces), cut_misses(load, limits)
     figures: Mapping[str, Any] = {f"{name}_ms": percentiles(pooled(latency(name, traces))) for name in PER_REQUEST}
+    in_flight = in_flight_mean(load)
     return {
-        "concurrency": load.concurrency,
-        "rate": None,
+        # Of an open loop what was really in flight; what was allowed stands in the plan.
+        "concurrency": load.concurrency if load.rate is None else max(round(in_flight or 0), 1),
+        "rate": load.rate,
+        "arrivals": load.arrivals,
         "output_tokens_per_s": _rounded(rate.value),
         "ci": None if rate.ci is None else [_rounded(rate.ci[0]), _rounded(rate.ci[1])],
         "rounds": rate.rounds,
@@ -163,12 +172,13 @@ def point_figures(load: PointLoad, limits: Sequence[Limit], confidence: float) -
             "failed": load.failed,
             "cancelled": len(load.drained),
             "warm_up": len(load.warm_up),
+            **({} if load.rate is None else {"held_back": load.held_back}),
         },
         "goodput_ratio": met / (len(traces) + missed) if traces or missed else None,
         "input_tokens": {"mean": fmean(inputs) if inputs else None},
         "output_tokens": {"mean": fmean(outputs) if outputs else None},
         "cached_tokens_ratio": cached_ratio(traces),
-        "in_flight": {"mean": _rounded(in_flight_mean(load))},
+        "in_flight": {"mean": _rounded(in_flight)},
         "window_s": _rounded(window_s(load)),
     }
 

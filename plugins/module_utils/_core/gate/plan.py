@@ -9,19 +9,43 @@ from typing import Any
 
 from ..errors import InferopsError
 from . import plan_values as read
+from .load_words import load_key, load_words
 from .plan_correctness import Correctness, Sanity, correctness, sanity
 from .plan_limits import LIMITS, Limit, default_limit, limit
 
 REQUIREMENTS = ("decode_graph_pass_ratio", "prefill_graph_pass_ratio")
 DEFAULT_LIMITS = ("auto", "none")
+ARRIVALS = ("poisson", "constant")
+LOAD_KEYS = ("concurrency", "rate", "arrivals", "max_in_flight")
+MOST_IN_FLIGHT = 1024
 
 
 @dataclass(frozen=True)
 class Point:
-    """One concurrency with its limits; without limits it is observed."""
+    """One load with its limits; without limits it is observed.
+
+    A closed loop keeps ``concurrency`` requests in flight. In an open one (``rate`` set, requests/s) they arrive by a
+    schedule of their own, and ``concurrency`` is the most that may be in flight (``max_in_flight`` of the plan).
+    """
 
     concurrency: int
     limits: tuple[Limit, ...] = ()
+    rate: float | None = None
+    arrivals: str | None = None
+
+    def load(self) -> dict[str, Any]:
+        """Return the load as the plan writes it."""
+        if self.rate is None:
+            return {"concurrency": self.concurrency}
+        return {"rate": self.rate, "arrivals": self.arrivals, "max_in_flight": self.concurrency}
+
+    @property
+    def key(self) -> int | str | None:
+        return load_key(self.load())
+
+    @property
+    def words(self) -> str:
+        return load_words(self.load())
 
 
 @dataclass(frozen=True)
@@ -53,11 +77,12 @@ class GatePlan:
         points = raw.get("points")
         if not isinstance(points, (list, tuple)) or not points:
             raise InferopsError("the gate plan has no points", where="plan.points", do="add at least points: [{concurrency: 1}]")
+        output_tokens = read.whole(raw, "output_tokens", cls.output_tokens, least=2)
         plan = cls(
-            points=tuple(_point(point, f"plan.points[{index}]") for index, point in enumerate(points)),
+            points=tuple(_point(point, f"plan.points[{index}]", output_tokens) for index, point in enumerate(points)),
             model=read.text(raw.get("model"), "plan.model"),
             input_tokens=read.whole(raw, "input_tokens", cls.input_tokens, least=1),
-            output_tokens=read.whole(raw, "output_tokens", cls.output_tokens, least=2),
+            output_tokens=output_tokens,
             confidence=read.number(raw, "confidence", cls.confidence, low=0.5, high=0.9999),
             min_seconds_per_point=read.number(raw, "min_seconds_per_point", cls.min_seconds_per_point, low=0, high=86400),
             max_seconds_per_point=read.number(raw, "max_seconds_per_point", cls.max_seconds_per_point, low=0.1, high=86400),
@@ -89,38 +114,75 @@ class GatePlan:
             "stall_timeout_s": self.stall_timeout_s,
             "temperature": self.temperature,
             "seed": self.seed,
-            "points": [
-                {"concurrency": point.concurrency, **{one.name: one.written() for one in point.limits}} for point in self.points
-            ],
+            "points": [{**point.load(), **{one.name: one.written() for one in point.limits}} for point in self.points],
             "correctness": self.correctness.as_dict(),
             "sanity": vars(self.sanity).copy(),
             "require": dict(self.require),
             "default_limits": self.default_limits,
         }
 
-    def with_default_limits(self, promoted: Collection[int], *, tp_size: int | None) -> GatePlan:
+    def with_default_limits(self, promoted: Collection[int | str | None], *, tp_size: int | None) -> GatePlan:
         """Return the plan with a limit at each point where it names none anywhere and does not say that this is meant.
 
-        ``promoted`` are the concurrencies at which the promoted release has a figure under the same conditions.
+        ``promoted`` are the loads (concurrencies, or rates) at which the promoted release has a figure under the same conditions.
         """
         if self.default_limits != "auto" or any(point.limits for point in self.points):
             return self
 
         def filled(point: Point) -> Point:
-            chosen = default_limit(promoted=point.concurrency in promoted, concurrency=point.concurrency, tp_size=tp_size)
+            concurrency = point.concurrency if point.rate is None else None
+            chosen = default_limit(promoted=point.key in promoted, concurrency=concurrency, tp_size=tp_size)
             return replace(point, limits=(chosen,))
 
         return replace(self, points=tuple(map(filled, self.points)))
 
 
-def _point(raw: Any, where: str) -> Point:
+def _point(raw: Any, where: str, output_tokens: int) -> Point:
     if not isinstance(raw, Mapping):
         raise InferopsError(f"{raw!r} is not a point", where=where, do="write {concurrency: 16, min_output_tokens_per_s: 148.5}")
-    read.refuse_unknown(raw, ("concurrency", *LIMITS), where, "limit of the gate")
+    read.refuse_unknown(raw, (*LOAD_KEYS, *LIMITS), where, "limit of the gate")
+    limits = tuple(limit(name, raw[name], where) for name in raw if name not in LOAD_KEYS and raw[name] is not None)
+    if raw.get("rate") is not None:
+        return _open_point(raw, limits, where, output_tokens)
     if "concurrency" not in raw:
-        raise InferopsError("a point has no concurrency", where=where, do="add concurrency: 1")
-    limits = tuple(limit(name, raw[name], where) for name in raw if name != "concurrency" and raw[name] is not None)
+        raise InferopsError("a point has neither concurrency nor rate", where=where, do="add concurrency: 1")
+    for key in ("arrivals", "max_in_flight"):
+        if raw.get(key) is not None:
+            raise InferopsError(
+                f"{key} needs a rate", where=f"{where}.{key}", do="add rate: 2 (requests per second), or leave it out"
+            )
     return Point(concurrency=read.whole(raw, "concurrency", 1, least=1, where=where), limits=limits)
+
+
+def _open_point(raw: Mapping[str, Any], limits: tuple[Limit, ...], where: str, output_tokens: int) -> Point:
+    if raw.get("concurrency") is not None:
+        raise InferopsError(
+            "a point has both concurrency and rate",
+            where=where,
+            why="the first keeps so many requests in flight, the second lets them arrive by a schedule",
+            do="make two points of it; max_in_flight bounds an arrival rate",
+        )
+    rate = read.checked_number(raw["rate"], f"{where}.rate", low=0.001, high=100_000)
+    for one in limits:
+        if one.name == "min_roofline_ratio":
+            raise InferopsError(
+                "min_roofline_ratio says nothing at an arrival rate",
+                where=f"{where}.{one.name}",
+                why="the throughput is what arrives, not what the server could give",
+                do="limit a latency or min_goodput_ratio, or use a point with concurrency",
+            )
+        if one.name == "min_output_tokens_per_s" and one.value > rate * output_tokens:
+            raise InferopsError(
+                f"{one.value:g} tok/s cannot come of {rate:g} requests/s with {output_tokens} tokens each",
+                where=f"{where}.{one.name}",
+                do=f"limit it below {rate * output_tokens:g}, or raise the rate",
+            )
+    return Point(
+        concurrency=read.whole(raw, "max_in_flight", MOST_IN_FLIGHT, least=1, where=where),
+        limits=limits,
+        rate=rate,
+        arrivals=read.choice(raw, "arrivals", ARRIVALS[0], ARRIVALS, where=where),
+    )
 
 
 def _requirements(raw: Any) -> dict[str, float]:

@@ -27,6 +27,8 @@ PROMOTED_TOLERANCE = 0.05
 FIRST_ONE_STREAM = 0.6
 FIRST_ONE_STREAM_TENSOR_PARALLEL = 0.15
 FIRST_FILLED = 0.2
+# At an arrival rate throughput tells what arrived; that it keeps up and answers is what a first deploy must show.
+FIRST_GOODPUT = 0.95
 
 
 @dataclass(frozen=True)
@@ -64,10 +66,15 @@ def limit(name: str, raw: Any, where: str) -> Limit:
     return Limit(name, value, latency, rank, stated, tolerance)
 
 
-def default_limit(*, promoted: bool, concurrency: int, tp_size: int | None) -> Limit:
-    """Return what a point must reach when the plan names no limit at all: the promoted figure, else a share of the bound."""
+def default_limit(*, promoted: bool, concurrency: int | None, tp_size: int | None) -> Limit:
+    """Return what a point must reach when the plan names no limit at all: the promoted figure, else a share of the bound.
+
+    ``concurrency`` is None for an arrival rate, of which nearly all requests must be answered.
+    """
     if promoted:
         return Limit("min_ratio_to_promoted", 1 - PROMOTED_TOLERANCE, stated=1.0, tolerance_ratio=PROMOTED_TOLERANCE)
+    if concurrency is None:
+        return Limit("min_goodput_ratio", FIRST_GOODPUT, stated=FIRST_GOODPUT)
     share = FIRST_FILLED
     if concurrency == 1:
         share = FIRST_ONE_STREAM if (tp_size or 1) == 1 else FIRST_ONE_STREAM_TENSOR_PARALLEL

@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from .load_words import load_words
 from .validity import check_passes
 from .verdict import FAIL, INCONCLUSIVE
 
@@ -13,15 +14,12 @@ from .verdict import FAIL, INCONCLUSIVE
 def point_reasons(points: list[dict[str, Any]], require: Mapping[str, float]) -> list[str]:
     """Return the reasons of the points for the whole run; what the plan requires everywhere is said once, not per point."""
     told = [
-        (point["concurrency"], reason)
-        for point in points
-        if point["verdict"] in (FAIL, INCONCLUSIVE)
-        for reason in point["reasons"]
+        (load_words(point), reason) for point in points if point["verdict"] in (FAIL, INCONCLUSIVE) for reason in point["reasons"]
     ]
     repeated = {name for name in require if sum(reason.startswith(f"{name}: ") for dummy, reason in told) > 1}
     whole = check_passes(graph_passes_of(points), {name: require[name] for name in repeated})
     once = {reason.partition(":")[0]: reason for reason in whole.wrong + whole.doubtful}
-    return [*once.values()] + [f"concurrency {at}: {reason}" for at, reason in told if reason.partition(":")[0] not in once]
+    return [*once.values()] + [f"{at}: {reason}" for at, reason in told if reason.partition(":")[0] not in once]
 
 
 def graph_passes_of(points: list[dict[str, Any]]) -> dict[str, dict[str, int]] | None:

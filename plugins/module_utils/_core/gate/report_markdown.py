@@ -7,7 +7,7 @@ from typing import Any
 
 from .report_answers import facts
 from .report_data import ResultFolder
-from .report_format import bound_ratio, figure, interval, limit_line, mapping, mappings, percent, requests_ended, texts
+from .report_format import bound_ratio, figure, interval, limit_line, load_of, mapping, mappings, percent, requests_ended, texts
 
 
 def render_markdown(folder: ResultFolder) -> str:
@@ -32,7 +32,7 @@ def render_markdown(folder: ResultFolder) -> str:
     for point in folder.points:
         ttft, tpot, requests = (mapping(point.get(key)) for key in ("ttft_ms", "tpot_ms", "requests"))
         cells = (
-            figure(point.get("concurrency")),
+            figure(point.get("concurrency")) if point.get("rate") is None else load_of(point),
             figure(point.get("output_tokens_per_s"), 1),
             interval(point.get("ci")),
             figure(point.get("bound_tokens_per_s"), 0),
@@ -48,10 +48,7 @@ def render_markdown(folder: ResultFolder) -> str:
         lines += [
             "",
             "## Limits",
-            *(
-                f"- at {figure(point.get('concurrency'))}: {_text(limit.get('verdict'))}: {_text(limit_line(limit))}"
-                for point, limit in limits
-            ),
+            *(f"- at {load_of(point)}: {_text(limit.get('verdict'))}: {_text(limit_line(limit))}" for point, limit in limits),
         ]
     told = facts(folder)
     if told:

@@ -8,6 +8,7 @@ import datetime
 import secrets
 import time
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,7 @@ from ..errors import InferopsError
 from ..units import human_seconds, ns_to_s
 from . import engine, probes
 from .asking import Asker
-from .bound import mean_context, with_limits
+from .bound import PointBound, mean_context, with_limits
 from .client import Client, clean_base_url, http_library
 from .clocks import ClockWatch
 from .context import GateContext
@@ -25,7 +26,8 @@ from .folder import ResultFolder
 from .gpu import Cards, throttled
 from .host import HostWatch, interface_to
 from .lease import only_gate
-from .measure import PointRun
+from .measure import PointRun, point_line
+from .metrics import in_flight_mean
 from .nvml import Nvml
 from .plan import GatePlan
 from .prompts import PromptMaker, vocabulary_size
@@ -249,8 +251,7 @@ class Gate:
 
     async def _point(self, index: int, client: Client, wire: probes.Wire) -> None:
         point = self.plan.points[index]
-        bound = self.context.bound(concurrency=point.concurrency, context_tokens=mean_context(self.plan))
-        against = Yardsticks(self.plan, bound, self.context.promoted_result)
+        against = Yardsticks(self.plan, self._bound(point.concurrency), self.context.promoted_result)
         self._current = PointRun(
             index=index,
             count=len(self.plan.points),
@@ -263,6 +264,9 @@ class Gate:
         await self._current.run(client)
         self._close_point()
 
+    def _bound(self, concurrency: int) -> PointBound | None:
+        return self.context.bound(concurrency=concurrency, context_tokens=mean_context(self.plan))
+
     def _close_point(self) -> None:
         """Turn the current point, whole or cut short, into an entry of the result."""
         run, self._current = self._current, None
@@ -270,6 +274,8 @@ class Gate:
             return
         load = run.load
         window = [] if load.window_start_ns is None else [(load.window_start_ns, load.window_end_ns or self.clock_ns())]
+        if load.rate is not None:
+            run.against = replace(run.against, bound=self._bound(max(round(in_flight_mean(load) or 0), 1)))
         cards = self.cards.summary(window)
         doubts = throttled(cards)
         if strangers := self.cards.newcomers():
@@ -277,11 +283,7 @@ class Gate:
         entry = run.entry(gpus=cards, stream_interval=self._stream_interval, doubts=doubts)
         self.points.append(entry)
         self.folder.result(self.result())
-        rate = entry["output_tokens_per_s"]
-        shown = "nothing measured" if rate is None else f"{rate:.1f} tok/s"
-        head = f"gate  {run.index + 1}/{run.count}  concurrency {run.point.concurrency}"
-        line = {"state": "point", "point": run.index, "output_tokens_per_s": rate, "verdict": entry["verdict"]}
-        self._report({**line, "text": f"{head}   {shown}   {entry['headroom'] or entry['verdict']}"})
+        self._report(point_line(run.index, run.count, entry))
 
     def _note(self, text: str) -> None:
         self.notes.append(text)

@@ -3,9 +3,11 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from ..units import ns_to_ms
 from .load import PointLoad
 from .plan import GatePlan
 from .probes import beyond, degenerate
@@ -20,6 +22,10 @@ IN_FLIGHT_SHARE = 0.9
 COUNTER_TOLERANCE = 0.02
 # Health checks generate a token each.
 COUNTER_SLACK = 64
+# An open loop's backlog wanders; growth beyond both of these is a server slower than the arrivals.
+BACKLOG_SHARE, BACKLOG_SPREAD = 0.05, 4.0
+# A client may set out this late, or by this share of the usual time to first token, with one request of a hundred.
+LATE_NS, LATE_SHARE, LATE_REQUESTS, LATE_LEAST = 10_000_000, 0.1, 0.01, 2
 
 
 def check_load(load: PointLoad, plan: GatePlan, *, stream_interval: int | None) -> Validity:
@@ -80,7 +86,7 @@ def check_counters(counted: float | None, load: PointLoad, plan: GatePlan) -> li
     least = tokens_of(load)
     if counted is None or not least:
         return []
-    others = sum(trace.status != "ok" for trace in load.warm_up + load.window) + len(load.drained)
+    others = sum(trace.status != "ok" for trace in load.warm_up + load.window + load.after) + len(load.drained)
     most = least + others * plan.output_tokens
     if counted < least * (1 - COUNTER_TOLERANCE):
         return [f"usage says {least} tokens, but the engine itself counted {counted:.0f}: the figure is too high"]
@@ -94,7 +100,7 @@ def check_counters(counted: float | None, load: PointLoad, plan: GatePlan) -> li
 
 def tokens_of(load: PointLoad) -> int:
     """Tokens that usage says were generated for the requests of a point that ended well."""
-    return sum(trace.output_tokens or 0 for trace in load.warm_up + load.window if trace.status == "ok")
+    return sum(trace.output_tokens or 0 for trace in load.warm_up + load.window + load.after if trace.status == "ok")
 
 
 def check_client(cpu_ratio: float | None, load: PointLoad, in_flight: float | None) -> list[str]:
@@ -102,9 +108,51 @@ def check_client(cpu_ratio: float | None, load: PointLoad, in_flight: float | No
     reasons = []
     if cpu_ratio is not None and cpu_ratio > BUSY_CLIENT:
         reasons.append(f"the load client itself was busy {cpu_ratio:.0%} of the time: the figure may be its own ceiling")
-    if in_flight is not None and not load.failed and in_flight < IN_FLIGHT_SHARE * load.concurrency:
+    if load.rate is None and in_flight is not None and not load.failed and in_flight < IN_FLIGHT_SHARE * load.concurrency:
         reasons.append(f"only {in_flight:.3g} requests were in flight on average, {load.concurrency} were planned")
     return reasons
+
+
+def backlog(load: PointLoad) -> tuple[int, int] | None:
+    """Return how many requests were in the server at both ends of the window of an open loop; None where it is none."""
+    start, end = load.window_start_ns, load.window_end_ns
+    if load.rate is None or start is None or end is None:
+        return None
+    sent = (*load.warm_up, *load.window, *load.drained, *load.after)
+
+    def inside(moment: int) -> int:
+        return sum(trace.planned_ns < moment and (trace.done_ns is None or trace.done_ns > moment) for trace in sent)
+
+    return inside(start), inside(end)
+
+
+def falls_behind(load: PointLoad) -> str | None:
+    """Say that the server does not keep up with the arrivals: more is left at the end than chance explains."""
+    left, arrived = backlog(load), len(load.window) + len(load.drained)
+    if left is None or left[1] - left[0] <= max(BACKLOG_SHARE * arrived, BACKLOG_SPREAD * math.sqrt(arrived)):
+        return None
+    return (
+        f"the server does not keep up with {load.rate:g} requests/s: {left[0]} were in it when the window opened, "
+        f"{left[1]} after {arrived} more had arrived"
+    )
+
+
+def check_schedule(load: PointLoad) -> list[str]:
+    """Return why an open loop was not that of the plan: not settled in time, or a client that set out late."""
+    reasons = (
+        [] if load.settled else ["the load had not settled when the window opened: more was in flight than had been answered"]
+    )
+    firsts = sorted(trace.first_ns - trace.planned_ns for trace in load.window if trace.first_ns is not None)
+    typical = firsts[len(firsts) // 2] if firsts else 0
+    allowed = max(LATE_NS, round(LATE_SHARE * typical))
+    late = [value for value in load.late_ns if value > allowed]
+    if len(late) < LATE_LEAST or len(late) <= LATE_REQUESTS * len(load.late_ns):
+        return reasons
+    return [
+        *reasons,
+        f"the load client set out late with {len(late)} of {len(load.late_ns)} requests, by up to "
+        f"{ns_to_ms(max(late)):.0f} ms: it could not keep the schedule",
+    ]
 
 
 def _check_counts(ok: Sequence[Trace], plan: GatePlan, validity: Validity, stream_interval: int) -> None:

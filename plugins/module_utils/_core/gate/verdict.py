@@ -10,6 +10,7 @@ from typing import Any, TypeAlias
 
 from .bound import PointBound, promoted_points
 from .load import PointLoad
+from .load_words import load_key
 from .metrics import cut_misses, good, latency, pooled
 from .plan import GatePlan, Point
 from .plan_limits import PERCENTILES, Limit
@@ -85,7 +86,7 @@ def judge_limits(point: Point, load: PointLoad, against: Yardsticks, *, most_sam
         elif limit.name == "min_goodput_ratio":
             judged.append(_judge_goodput(limit, point, load, confidence))
         else:
-            judged.append(_judge_rate(limit, load, against))
+            judged.append(_judge_rate(limit, point, load, against))
     return judged
 
 
@@ -133,7 +134,7 @@ def _judge_goodput(limit: Limit, point: Point, load: PointLoad, confidence: floa
     return at_least(limit, sum(met) / count if count else None, ci, count)
 
 
-def _judge_rate(limit: Limit, load: PointLoad, against: Yardsticks) -> Judged:
+def _judge_rate(limit: Limit, point: Point, load: PointLoad, against: Yardsticks) -> Judged:
     """Judge output throughput, by itself or as a ratio to something that is known only to lie in an interval too."""
     rate = throughput(load, against.plan.confidence)
     ci = rate.ci if rate.rounds >= MIN_ROUNDS else None
@@ -143,8 +144,8 @@ def _judge_rate(limit: Limit, load: PointLoad, against: Yardsticks) -> Judged:
         unknown = "no bound: model, layout or bandwidth unknown" if against.bound is None else None
         low = middle = high = 1.0 if against.bound is None else against.bound.tokens_per_s
     elif limit.name == "min_ratio_to_promoted":
-        old = _promoted_point(against, load.concurrency)
-        unknown = "no promoted figure at this concurrency and these lengths" if old is None else None
+        old = _promoted_point(against, point)
+        unknown = "no promoted figure at this load and these lengths" if old is None else None
         low, middle, high = old or (1.0, 1.0, 1.0)
     if unknown is not None:
         return Judged(limit.name, limit.value, None, None, rate.rounds, INCONCLUSIVE, unknown)
@@ -196,10 +197,10 @@ def _grouped(samples: Sequence[Sequence[float]]) -> list[list[float]]:
     return [list(chain.from_iterable(samples[at : at + size])) for at in range(0, len(samples), size)]
 
 
-def _promoted_point(against: Yardsticks, concurrency: int) -> tuple[float, float, float] | None:
-    """Return (low, figure, high) of the promoted result at the same concurrency and lengths."""
-    if concurrency not in promoted_points(against.promoted, against.plan):
+def _promoted_point(against: Yardsticks, point: Point) -> tuple[float, float, float] | None:
+    """Return (low, figure, high) of the promoted result at the same load and lengths."""
+    if point.key not in promoted_points(against.promoted, against.plan):
         return None
     points = (against.promoted or {})["points"]
-    point = next(point for point in points if point.get("concurrency") == concurrency and point.get("ci"))
-    return point["ci"][0], point["output_tokens_per_s"], point["ci"][1]
+    old = next(old for old in points if load_key(old) == point.key and old.get("ci"))
+    return old["ci"][0], old["output_tokens_per_s"], old["ci"][1]

@@ -40,6 +40,8 @@ class Pace:
     metrics: str | None = None
     server_info: dict[str, Any] | None = None
     slow_warm_up: int = 0
+    slots: int | None = None
+    """How many loads are served at once; the others wait without a token."""
     counter_factor: float | None = None
     """Where set, /metrics counts the tokens that were really generated, times this."""
     generated: int = 0
@@ -54,6 +56,8 @@ def _begin(body: dict[str, Any]) -> str:
 
 
 def application(pace: Pace) -> web.Application:
+    slots = asyncio.Semaphore(pace.slots or 1)
+
     async def models(request: web.Request) -> web.Response:
         if pace.api_key is not None and request.headers.get("Authorization") != f"Bearer {pace.api_key}":
             return web.json_response({"error": "no"}, status=401)
@@ -73,7 +77,8 @@ def application(pace: Pace) -> web.Application:
         pace.in_flight += 1
         pace.most_in_flight = max(pace.most_in_flight, pace.in_flight)
         try:
-            return await stream(request, body, load=load)
+            async with slots if load and pace.slots is not None else contextlib.nullcontext():
+                return await stream(request, body, load=load)
         except ConnectionResetError:
             return web.Response()
         finally:
