@@ -1,6 +1,8 @@
 # GNU General Public License v3.0+ (see https://www.gnu.org/licenses/gpl-3.0.txt)
 """The command line over the core. Each area registers its own subcommands; this file only dispatches.
 
+Of the areas only the one a command belongs to is imported: all of them take longer than a check out of its cache.
+
 Exit status: 0 fine, 1 refused or failed, 2 could not run, 3 inconclusive or unknown outcome, 130 interrupted.
 """
 
@@ -15,14 +17,22 @@ import traceback
 
 from .errors import InferopsError
 
-AREAS = ("args", "topology", "gate", "release")
+# The subcommands each area registers.
+AREAS = {
+    "args": ("check", "explain", "flags", "diff"),
+    "topology": ("memory",),
+    "gate": ("gate", "report", "compare"),
+    "release": ("transact", "status", "front", "serve"),
+}
 COULD_NOT_RUN = 2
 
 
-def build_parser() -> argparse.ArgumentParser:
+def build_parser(command: str | None = None) -> argparse.ArgumentParser:
+    """Return the parser of one subcommand, or of all where it is none of ours: then help or an error names them all."""
     parser = argparse.ArgumentParser(prog="inferops", description="Check SGLang arguments and judge SGLang throughput.")
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
-    for area in AREAS:
+    meant = [area for area, names in AREAS.items() if command in names]
+    for area in meant or AREAS:
         importlib.import_module(f".{area}.command", __package__).register(commands)
     return parser
 
@@ -32,7 +42,7 @@ def _parse(words: list[str]) -> argparse.Namespace:
 
     argparse alone loses them where a positional of ours stands before an option (``explain TOPIC --source … -- …``).
     """
-    parser = build_parser()
+    parser = build_parser(words[0] if words else None)
     at = words.index("--") if "--" in words else len(words)
     namespace, strange = parser.parse_known_args(words[:at])
     if not hasattr(namespace, "argv"):

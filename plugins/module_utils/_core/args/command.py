@@ -8,13 +8,14 @@ import contextlib
 import json
 import sys
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ..errors import InferopsError
-from .flags import UNKNOWN, FlagTable, read_flags
 from .report import Report, jsonable
-from .source import open_source
 from .topics import TOPICS
+
+if TYPE_CHECKING:
+    from .flags import FlagTable
 
 
 def register(commands: Any) -> None:
@@ -65,7 +66,7 @@ def _situation(parser: argparse.ArgumentParser) -> None:
 
 
 def run_check(space: argparse.Namespace) -> int:
-    from .check import check  # deferred like the others here: every subcommand of every area is registered at start
+    from .check import check  # deferred like the others here: all subcommands of the area are registered at start
     from .live.ask import Interpreter
 
     expect = {name: _value(value) for name, value in (_pair(text, "--expect") for text in space.expect)}
@@ -81,6 +82,8 @@ def run_check(space: argparse.Namespace) -> int:
 def run_explain(space: argparse.Namespace) -> int:
     from .check import check
     from .explain import explain
+    from .flags import read_flags
+    from .source import open_source
 
     tree = open_source(space.source)
     known = _known(space)
@@ -94,6 +97,9 @@ def run_explain(space: argparse.Namespace) -> int:
 
 
 def run_flags(space: argparse.Namespace) -> int:
+    from .flags import read_flags
+    from .source import open_source
+
     table = read_flags(open_source(space.source))
     _say(_json(flags_dict(table)) if space.format == "json" else _flags_text(table))
     return 0
@@ -114,6 +120,8 @@ def run_diff(space: argparse.Namespace) -> int:
 
 def flags_dict(table: FlagTable) -> dict[str, Any]:
     """Return the flag table as JSON can hold it; what the source does not decide is the text ``unknown``."""
+    from .flags import UNKNOWN
+
     names = ("strings", "action", "nargs", "choices", "default", "type", "required", "deprecated", "new_flag", "source")
     flags = []
     for flag in table.flags:
@@ -126,6 +134,8 @@ def flags_dict(table: FlagTable) -> dict[str, Any]:
 
 
 def _flags_text(table: FlagTable) -> str:
+    from .flags import UNKNOWN
+
     lines = [f"SGLang {table.version}: {len(table.flags)} flags ({table.style})"]
     for flag in table.flags:
         takes = "" if flag.action in ("store_true", "boolean_optional") else f" {flag.type or 'value'}{flag.nargs or ''}"

@@ -7,11 +7,12 @@ import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
-from xml.sax.saxutils import escape, quoteattr
+from typing import TYPE_CHECKING, Any
 
 from .findings import Finding, Level
-from .interpret.visits import Visit
+
+if TYPE_CHECKING:
+    from .interpret.visits import Visit
 
 # The style of a source that no reader here knows.
 UNREADABLE = "unreadable"
@@ -106,6 +107,8 @@ def junit(findings: Sequence[Finding], name: str) -> str:
 
 def junit_suite(findings: Sequence[Finding], name: str) -> str:
     """Return the suite alone, for a report of several."""
+    from xml.sax.saxutils import escape, quoteattr  # deferred: it brings urllib and http along, as long to import as half a check
+
     cases = []
     for finding in findings:
         title = quoteattr(_xml(f"{finding.code} {finding.flag or finding.where or finding.message}"))

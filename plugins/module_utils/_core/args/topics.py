@@ -3,12 +3,13 @@
 
 from __future__ import annotations
 
-import difflib
 import re
+from typing import TYPE_CHECKING
 
 from ..errors import InferopsError
-from .flags import FlagTable
-from .writes import NESTED
+
+if TYPE_CHECKING:
+    from .flags import FlagTable
 
 # Names of fields, as all releases 0.4.6 … 0.5.23 spell them. Any other word is looked for in the names of the fields.
 TOPICS = {
@@ -40,6 +41,8 @@ def topic_fields(topic: str, table: FlagTable) -> tuple[str, ...]:
     found = tuple(field for field in table.fields if name and re.search(pattern, field))
     if found:
         return found
+    import difflib
+
     near = difflib.get_close_matches(name, [*TOPICS, *table.fields], n=3)
     raise InferopsError(
         f"nothing of SGLang {table.version} is called {topic}",
@@ -50,4 +53,6 @@ def topic_fields(topic: str, table: FlagTable) -> tuple[str, ...]:
 
 def belongs(topic: str, field: str) -> bool:
     """Whether a place that sets a field is about the topic: of nested graph settings ``prefill_graph`` takes its own phase."""
+    from .writes import NESTED  # deferred: the command line names the topics in its help and reads no source for that
+
     return not (topic_name(topic) == "prefill_graph" and field.startswith(f"{NESTED}.decode"))

@@ -114,8 +114,8 @@ def test_output_that_goes_nowhere_never_turns_a_refusal_into_success(wheel, clos
 
 def test_a_fault_of_ours_is_status_2(monkeypatch, capsys):
     # R93
-    from ansible_collections.inferops.sglang.plugins.module_utils._core.args import command
+    from ansible_collections.inferops.sglang.plugins.module_utils._core.args import source
 
-    monkeypatch.setattr(command, "open_source", lambda path: 1 / 0)
+    monkeypatch.setattr(source, "open_source", lambda path: 1 / 0)
     assert main(["flags", "--source", "x"]) == 2
     assert "ZeroDivisionError" in capsys.readouterr().err
