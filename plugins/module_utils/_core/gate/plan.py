@@ -144,7 +144,7 @@ def _point(raw: Any, where: str, output_tokens: int) -> Point:
     limits = tuple(limit(name, raw[name], where) for name in raw if name not in LOAD_KEYS and raw[name] is not None)
     if raw.get("rate") is not None:
         return _open_point(raw, limits, where, output_tokens)
-    if "concurrency" not in raw:
+    if raw.get("concurrency") is None:
         raise InferopsError("a point has neither concurrency nor rate", where=where, do="add concurrency: 1")
     for key in ("arrivals", "max_in_flight"):
         if raw.get(key) is not None:
@@ -187,4 +187,5 @@ def _open_point(raw: Mapping[str, Any], limits: tuple[Limit, ...], where: str, o
 
 def _requirements(raw: Any) -> dict[str, float]:
     values = read.section(raw, REQUIREMENTS, "plan.require", "requirement")
-    return {name: read.number(values, name, 0.0, low=0, high=1, where="plan.require") for name in values}
+    asked = [name for name in values if values[name] is not None]
+    return {name: read.number(values, name, 0.0, low=0, high=1, where="plan.require") for name in asked}

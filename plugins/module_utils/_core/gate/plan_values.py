@@ -37,7 +37,7 @@ def text(value: Any, where: str) -> str | None:
 
 
 def choice(raw: Mapping[str, Any], key: str, default: Any, allowed: tuple[Any, ...], *, where: str = "plan") -> Any:
-    value = raw.get(key, default)
+    value = default if raw.get(key) is None else raw[key]
     if not any(value is one or (isinstance(one, str) and value == one) for one in allowed):
         words = ", ".join(str(one).lower() if isinstance(one, bool) else str(one) for one in allowed)
         raise InferopsError(f"{key} {value!r} is none of {words}", where=f"{where}.{key}", do=f"write one of {words}")
@@ -48,9 +48,10 @@ def whole(raw: Mapping[str, Any], key: str, default: int, *, least: int, where: 
     value = raw.get(key)
     if value is None:
         return default
-    if isinstance(value, bool) or not isinstance(value, int) or value < least:
+    # JSON has one kind of number: some tools write 512 as 512.0.
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or value != value // 1 or value < least:
         raise InferopsError(f"{key} {value!r} is not a whole number of at least {least}", where=f"{where}.{key}", do="correct it")
-    return value
+    return int(value)
 
 
 def number(raw: Mapping[str, Any], key: str, default: float, *, low: float, high: float, where: str = "plan") -> float:
