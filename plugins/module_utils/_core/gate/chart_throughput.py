@@ -7,6 +7,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from .chart_labels import Labels
 from .charts import Scale, floor, grid, line, round_values, svg, text
 from .report_format import escape, figure
 
@@ -55,8 +56,8 @@ def throughput(marks: Sequence[Mark], load: str, bound: str) -> str:
         return TOP + PLOT * (1 - min(1.0, share))
 
     parts = [grid(LEFT, WIDTH - RIGHT, round_values(low * 1.05, high, 6), y), floor(LEFT, WIDTH - RIGHT, TOP + PLOT)]
-    parts += [_curve([(mark.load, mark.bound) for mark in marks], x, y, "bound")]
-    parts += [_curve([(mark.load, mark.serial) for mark in marks], x, y, "serial")]
+    parts += [_curve([(x(mark.load), y(mark.bound)) for mark in marks if mark.bound is not None], "bound")]
+    parts += [_curve([(x(mark.load), y(mark.serial)) for mark in marks if mark.serial is not None], "serial")]
     known = [(x(mark.load), y(mark.value)) for mark in marks if mark.value is not None]
     if len(known) > 1:
         parts.append(line(known, "line thin"))
@@ -66,31 +67,22 @@ def throughput(marks: Sequence[Mark], load: str, bound: str) -> str:
         if x(mark.load) - taken > 26:
             taken = x(mark.load)
             parts.append(text(taken, TOP + PLOT + 18, figure(mark.load), "strong"))
+    parts += _labels(marks, x, y)
     parts.append(text((LEFT + WIDTH - RIGHT) / 2, TOP + PLOT + 38, load))
     parts.append(text(2, TOP - 4, "tok/s", anchor="start"))
     return svg(WIDTH, TOP + PLOT + 44, f"Output tokens per second by {load}, with limit and {bound}", parts)
 
 
-def _curve(points: Sequence[tuple[float, float | None]], x: Scale, y: Scale, style: str) -> str:
-    known = [(x(load), y(height)) for load, height in points if height is not None]
-    if not known:
-        return ""
+def _curve(known: Sequence[tuple[float, float]], style: str) -> str:
     if len(known) == 1:
         known = [(known[0][0] - 24, known[0][1]), (known[0][0] + 24, known[0][1])]
-    labels = "".join(
-        text(x(load), y(height) - 7 if style == "bound" else y(height) + 15, figure(height, 0), "fine")
-        for load, height in points
-        if height is not None
-    )
-    return line(known, style) + labels
+    return line(known, style) if known else ""
 
 
 def _measured(mark: Mark, x: float, y: Scale) -> list[str]:
     parts = []
     if mark.limit is not None:
         parts.append(f'<path class="limit" d="M{x - 16:.1f} {y(mark.limit):.1f}h32"/>')
-        over = mark.value is None or mark.limit > mark.value
-        parts.append(text(x + 20, y(mark.limit) + (0 if over else 8), figure(mark.limit, 1), "fine bad", "start"))
     if mark.value is None:
         return parts
     if mark.low is not None and mark.high is not None and y(mark.low) - y(mark.high) > 6:
@@ -98,6 +90,28 @@ def _measured(mark: Mark, x: float, y: Scale) -> list[str]:
             f'<path class="whisker" d="M{x - 5:.1f} {y(mark.high):.1f}h10M{x:.1f} {y(mark.high):.1f}V{y(mark.low):.1f}m-5 0h10"/>'
         )
     parts.append(f'<circle class="dot {escape(mark.verdict or "observed")}" cx="{x:.1f}" cy="{y(mark.value):.1f}" r="5"/>')
-    below = mark.limit is not None and mark.limit > mark.value
-    parts.append(text(x, y(mark.value) + (22 if below else -12), figure(mark.value, 1), "value"))
     return parts
+
+
+def _labels(marks: Sequence[Mark], x: Scale, y: Scale) -> list[str]:
+    """What was measured is always told, then limits and bounds where there is room: the table has them too."""
+    labels = Labels()
+    for mark in marks:
+        for height, reach in ((mark.value, 5), (mark.limit, 5), (mark.bound, 3), (mark.serial, 3)):
+            if height is not None:
+                labels.keep_free(x(mark.load), y(height), reach)
+    for mark in marks:
+        if mark.value is not None:
+            above, below = (0.0, -12.0, "middle"), (0.0, 22.0, "middle")
+            first = (below, above) if mark.limit is not None and mark.limit > mark.value else (above, below)
+            labels.put(x(mark.load), y(mark.value), figure(mark.value, 1), "value", (*first, (12.0, 5.0, "start")), must=True)
+    for mark in marks:
+        if mark.limit is not None:
+            beside = ((20.0, 4.0, "start"), (-20.0, 4.0, "end"), (20.0, -6.0, "start"), (20.0, 14.0, "start"))
+            labels.put(x(mark.load), y(mark.limit), figure(mark.limit, 1), "fine bad", beside)
+    for mark in marks:
+        around = ((0.0, -7.0, "middle"), (0.0, 15.0, "middle"), (-10.0, -7.0, "end"), (10.0, 15.0, "start"))
+        for height, places in ((mark.bound, around), (mark.serial, (around[1], around[0], around[3], around[2]))):
+            if height is not None:
+                labels.put(x(mark.load), y(height), figure(height, 0), "fine", places)
+    return labels.parts

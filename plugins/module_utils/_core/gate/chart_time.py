@@ -83,7 +83,7 @@ def shares(seconds: Sequence[float], lines: Mapping[str, Sequence[float | None]]
     """Shares from 0 to 100 % over the run, one line each; the key of a line is its style."""
     if len(seconds) < 2:
         return ""
-    width, left, right, top, plot = 720.0, 44.0, 8.0, 8.0, 90.0
+    width, left, right, top, plot = 520.0, 44.0, 8.0, 8.0, 110.0
     end = seconds[-1] or 1.0
 
     def x(value: float) -> float:

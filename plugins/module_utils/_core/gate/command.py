@@ -17,10 +17,10 @@ from ..errors import InferopsError
 from .compare import compare_results
 from .context import GateContext
 from .files import read_key, read_mapping, read_result
-from .load_words import load_words
 from .plan import GatePlan
 from .report import write_reports
 from .run import run_gate
+from .terminal import summary
 
 STATUS = {"pass": 0, "fail": 1, "inconclusive": 3}
 
@@ -65,43 +65,21 @@ def _gate(options: argparse.Namespace) -> int:
         out,
         api_key=read_key(options.api_key_file, os.environ),
         context=GateContext.from_dict(given),
-        on_progress=lambda line: print(line["text"], file=sys.stderr, flush=True),
+        on_progress=_say if options.format == "json" else _say_all_but_the_table,
         should_stop=stop.is_set,
     )
     print(json.dumps(result, ensure_ascii=False) if options.format == "json" else summary(result, out))
     return STATUS[result["verdict"]]
 
 
-def summary(result: dict[str, Any], out: Path) -> str:
-    """Return the verdict, one line per point and limit, and where the report lies."""
-    lines = [f"verdict: {result['verdict']}"]
-    for point in result["points"]:
-        rate, ci = point["output_tokens_per_s"], point["ci"]
-        shown = "nothing measured" if rate is None else f"{rate:.1f} tok/s"
-        interval = "" if ci is None else f" ({ci[0]:.1f} … {ci[1]:.1f})"
-        lines.append(f"  {load_words(point):<15}: {shown}{interval}{_bound_text(point)}: {point['verdict']}")
-        if point.get("headroom"):
-            lines.append(f"                   {point['headroom']}")
-    lines += [f"  reason: {reason}" for reason in result["reasons"]]
-    lines += [f"  {item['code']}: {item['message']}" for item in result["diagnosis"]]
-    lines += [f"  note: {note}" for note in result["notes"]]
-    if any(point["bound_tokens_per_s"] is not None for point in result["points"]):
-        lines += [f"  bound: {line}" for line in result["bound"]["assumptions"]]
-    lines.append(f"report: {out / 'report.html'}")
-    return "\n".join(lines)
+def _say(line: dict[str, Any]) -> None:
+    print(line["text"], file=sys.stderr, flush=True)
 
 
-def _bound_text(point: dict[str, Any]) -> str:
-    fillings = point.get("fillings")
-    if not fillings:
-        return ""
-    text = f", bound {fillings['filled_tokens_per_s']:.0f}"
-    if "serial_tokens_per_s" not in fillings or point["concurrency"] == 1:
-        return text
-    return (
-        f"{text} ({fillings['filled']}; one request each {fillings['one_each_tokens_per_s']:.0f}, "
-        f"all in one {fillings['serial_tokens_per_s']:.0f})"
-    )
+def _say_all_but_the_table(line: dict[str, Any]) -> None:
+    """The table comes once more on standard output, with all that belongs to it."""
+    if line["state"] != "table":
+        _say(line)
 
 
 def _report(options: argparse.Namespace) -> int:

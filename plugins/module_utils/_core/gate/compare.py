@@ -6,16 +6,19 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from .report_format import figure, interval, load_of, mapping, mappings, number
+from .tables import aligned
+
 CONDITIONS = ("input_tokens", "output_tokens", "temperature")
 LENGTH_TOLERANCE = 0.05
 CACHE_TOLERANCE = 0.01
 
 
 def compare_results(a: Mapping[str, Any], b: Mapping[str, Any], *, same_engine: bool = True) -> dict[str, Any]:
-    """Return {"comparable", "refusals", "points", "lines"}.
+    """Return {"comparable", "refusals", "points", "lines"}. Never raises on content.
 
     Refused: other lengths or sampling, other cache shares, other engine versions (unless that is the question:
-    ``same_engine=False``), no concurrency in common, a run that was not finished. A change is real when intervals part.
+    ``same_engine=False``), no load in common, a run that was not finished. A change is real when intervals part.
     """
     refusals = _refusals(a, b, same_engine)
     pairs = _pairs(a, b)
@@ -24,53 +27,79 @@ def compare_results(a: Mapping[str, Any], b: Mapping[str, Any], *, same_engine: 
     for old, new in pairs:
         refusals += _pair_refusals(old, new)
     points = [] if refusals else [_change(old, new) for old, new in pairs]
-    lines = [f"cannot be compared: {refusal}" for refusal in refusals]
-    for point in points:
-        change = f"{point['a']:.1f} -> {point['b']:.1f} tok/s ({point['ratio'] - 1:+.1%})"
-        lines.append(f"concurrency {point['concurrency']:>3}: {change}, {point['word']}")
+    lines = [f"cannot be compared: {refusal}" for refusal in refusals] or _lines(a, b, points)
     return {"comparable": not refusals, "refusals": refusals, "points": points, "lines": lines}
 
 
 def _refusals(a: Mapping[str, Any], b: Mapping[str, Any], same_engine: bool) -> list[str]:
     found = []
-    plans = [result.get("plan") or {} for result in (a, b)]
+    plans = [mapping(result.get("plan")) for result in (a, b)]
     for key in CONDITIONS:
-        first, second = (plan.get(key) for plan in plans)
+        first, second = (number(plan.get(key)) for plan in plans)
         if first is None or first != second:
-            found.append(f"{key}: {first} and {second}")
-    versions = [(result.get("engine") or {}).get("version") for result in (a, b)]
+            found.append(f"{key}: {figure(first)} and {figure(second)}")
+    versions = [mapping(result.get("engine")).get("version") for result in (a, b)]
     if same_engine and versions[0] != versions[1]:
         found.append(f"engine version: {versions[0]} and {versions[1]}")
-    found += [f"{name} was not finished" for name, result in (("A", a), ("B", b)) if not result.get("finished")]
+    found += [f"{name} was not finished" for name, result in (("A", a), ("B", b)) if result.get("finished") is not True]
     return found
 
 
 def _pairs(a: Mapping[str, Any], b: Mapping[str, Any]) -> list[tuple[Mapping[str, Any], Mapping[str, Any]]]:
-    news = {point.get("concurrency"): point for point in b.get("points") or []}
-    return [(point, news[point["concurrency"]]) for point in a.get("points") or [] if point.get("concurrency") in news]
+    """Points of the same load: so many requests in flight, or so many per second."""
+    news = {load: point for point in mappings(b.get("points")) if (load := _load(point)) is not None}
+    return [(point, news[load]) for point in mappings(a.get("points")) if (load := _load(point)) is not None and load in news]
+
+
+def _load(point: Mapping[str, Any]) -> tuple[float, str] | None:
+    rate, concurrency = number(point.get("rate")), number(point.get("concurrency"))
+    if rate is not None:
+        return rate, str(point.get("arrivals"))
+    return None if concurrency is None else (concurrency, "in flight")
 
 
 def _pair_refusals(old: Mapping[str, Any], new: Mapping[str, Any]) -> list[str]:
-    found, head = [], f"concurrency {old['concurrency']}"
-    if old.get("output_tokens_per_s") is None or new.get("output_tokens_per_s") is None:
+    found, head = [], load_of(old)
+    if not all(number(point.get("output_tokens_per_s")) for point in (old, new)):
         return [f"{head}: nothing measured in one of them"]
     for key in ("input_tokens", "output_tokens"):
-        first, second = ((point.get(key) or {}).get("mean") for point in (old, new))
+        first, second = (number(mapping(point.get(key)).get("mean")) for point in (old, new))
         if first is None or second is None or abs(first - second) > LENGTH_TOLERANCE * max(first, second):
-            found.append(f"{head}: real {key} {first} and {second}")
-    first, second = (point.get("cached_tokens_ratio") for point in (old, new))
-    if (first is None) != (second is None) or (first is not None and abs(first - second) > CACHE_TOLERANCE):
-        found.append(f"{head}: cached share {first} and {second}")
+            found.append(f"{head}: real {key} {figure(first)} and {figure(second)}")
+    first, second = (number(point.get("cached_tokens_ratio")) for point in (old, new))
+    differs = (first is None) != (second is None)
+    if differs or (first is not None and second is not None and abs(first - second) > CACHE_TOLERANCE):
+        found.append(f"{head}: cached share {figure(first)} and {figure(second)}")
     return found
 
 
 def _change(old: Mapping[str, Any], new: Mapping[str, Any]) -> dict[str, Any]:
-    word = "no interval to tell noise from change"
-    if old.get("ci") and new.get("ci"):
-        word = "within noise"
-        if new["ci"][0] > old["ci"][1]:
-            word = "faster"
-        elif new["ci"][1] < old["ci"][0]:
-            word = "slower"
+    word, (low, high), (least, most) = "no interval to tell noise from change", _ends(old), _ends(new)
+    if low is not None and high is not None and least is not None and most is not None:
+        word = "faster" if least > high else "slower" if most < low else "within noise"
     a, b = old["output_tokens_per_s"], new["output_tokens_per_s"]
-    return {"concurrency": old["concurrency"], "a": a, "b": b, "ratio": b / a if a else float("nan"), "word": word}
+    points = {"rate": old.get("rate"), "concurrency": old.get("concurrency")}
+    return {**points, "a": a, "a_ci": old.get("ci"), "b": b, "b_ci": new.get("ci"), "ratio": b / a, "word": word}
+
+
+def _ends(point: Mapping[str, Any]) -> tuple[float | None, float | None]:
+    ci = point.get("ci")
+    return (number(ci[0]), number(ci[1])) if isinstance(ci, list) and len(ci) == 2 else (None, None)
+
+
+def _lines(a: Mapping[str, Any], b: Mapping[str, Any], points: list[dict[str, Any]]) -> list[str]:
+    lines = [
+        f"{name}: {result.get('verdict')}, {result.get('started_at')}, SGLang {mapping(result.get('engine')).get('version')}"
+        for name, result in (("A", a), ("B", b))
+    ]
+    head = ("load", "A tok/s", "interval", "B tok/s", "interval", "change", "")
+    rows = [
+        (
+            load_of(point),
+            *(figure(point["a"], 1), interval(point["a_ci"]), figure(point["b"], 1), interval(point["b_ci"])),
+            f"{100 * (point['ratio'] - 1):+.1f} %",
+            point["word"],
+        )
+        for point in points
+    ]
+    return [*lines, *aligned([head, *rows], left=(0, 6))]

@@ -12,7 +12,7 @@ from .chart_throughput import Mark, throughput
 from .chart_time import timeline
 from .charts import key, panel
 from .report_data import ResultFolder
-from .report_format import figure, load_of, mapping, mappings, number, speed_limit
+from .report_format import load_of, mapping, mappings, number, serial_bound, short_load, speed_limit
 from .report_series import PointSeries
 
 BUCKETS = 120
@@ -47,13 +47,9 @@ def _keys(points: list[Mapping[str, Any]]) -> str:
         keys += key("limit", "limit")
     if any(number(point.get("bound_tokens_per_s")) is not None for point in points):
         keys += key("dash", "bound of memory bandwidth")
-    if any(_serial(point) is not None for point in points):
+    if any(serial_bound(point) is not None for point in points):
         keys += key("dots", "bound when all share one micro-batch")
     return keys
-
-
-def _serial(point: Mapping[str, Any]) -> float | None:
-    return number(mapping(point.get("fillings")).get("serial_tokens_per_s"))
 
 
 def _mark(point: Mapping[str, Any], load: str) -> Mark:
@@ -66,7 +62,7 @@ def _mark(point: Mapping[str, Any], load: str) -> Mark:
         high=high,
         limit=speed_limit(point),
         bound=number(point.get("bound_tokens_per_s")),
-        serial=_serial(point),
+        serial=serial_bound(point),
         verdict=str(point.get("verdict") or "observed"),
     )
 
@@ -108,7 +104,7 @@ def _rows(folder: ResultFolder, name: str) -> str:
         point = folder.point(series)
         stated = mapping(point.get(name))
         marks = {rank: number(stated.get(rank)) for rank in MARKS}
-        rows.append(Row(_short_load(point), series.latencies[name], marks, _limits(point, name)))
+        rows.append(Row(short_load(point), series.latencies[name], marks, _limits(point, name)))
     return latency(rows)
 
 
@@ -116,11 +112,6 @@ def _limits(point: Mapping[str, Any], name: str) -> list[float]:
     pattern = re.compile(f"max_{name.removesuffix('_ms')}_p[0-9]+_ms")
     found = [number(limit.get("limit")) for limit in mappings(point.get("limits")) if pattern.fullmatch(str(limit.get("metric")))]
     return [limit for limit in found if limit is not None]
-
-
-def _short_load(point: Mapping[str, Any]) -> str:
-    rate = number(point.get("rate"))
-    return figure(point.get("concurrency")) if rate is None else f"{figure(rate)}/s"
 
 
 def timelines(folder: ResultFolder) -> str:

@@ -94,7 +94,7 @@ def environment(folder: ResultFolder) -> str:
         ("instance", release.get("instance")),
         *((name.replace("_", " "), host.get(name)) for name in ENVIRONMENT),
         *(
-            (name.replace("_", " "), percent(plan[name]) if name == "confidence" else plan[name])
+            (name.replace("_", " "), percent(plan[name]) if name == "confidence" else _short(plan[name]))
             for name in PLAN
             if plan.get(name) is not None
         ),

@@ -76,11 +76,19 @@ def percent(value: Any, digits: int = 0) -> str:
 
 
 def interval(bounds: Any) -> str:
-    """Return "[low … high]" without brackets, or a dash unless both ends are numbers."""
+    """Return "[low … high]" without brackets, or a dash unless both ends are numbers. Ends that differ look different.
+
+    >>> interval([95.1, 96.02]), interval([24.68, 24.71]), interval([1200.4, 1300]), interval(None)
+    ('95.1 … 96.0', '24.68 … 24.71', '1,200 … 1,300', '–')
+    """
     if not isinstance(bounds, (list, tuple)) or len(bounds) != 2 or any(number(end) is None for end in bounds):
         return ABSENT
     digits = 1 if max(abs(end) for end in bounds) < 1000 else 0
-    return f"{figure(bounds[0], digits)} … {figure(bounds[1], digits)}"
+    for more in (digits, digits + 1, digits + 2):
+        low, high = figure(bounds[0], more), figure(bounds[1], more)
+        if low != high:
+            break
+    return f"{low} … {high}"
 
 
 def share_interval(bounds: Any) -> str:
@@ -115,6 +123,18 @@ def bound_ratio(point: Mapping[str, Any]) -> float | None:
     return None if speed is None or not bound else speed / bound
 
 
+def serial_bound(point: Mapping[str, Any]) -> float | None:
+    """Return the bound when all requests share one micro-batch; None where that is the only filling there is.
+
+    >>> serial_bound({"fillings": {"filled_tokens_per_s": 572, "serial_tokens_per_s": 138}})
+    138.0
+    >>> serial_bound({"fillings": {"filled_tokens_per_s": 48.5, "serial_tokens_per_s": 48.5}})
+    """
+    fillings = mapping(point.get("fillings"))
+    serial, filled = number(fillings.get("serial_tokens_per_s")), number(fillings.get("filled_tokens_per_s"))
+    return None if serial is None or (filled is not None and serial > 0.99 * filled) else serial
+
+
 def load_of(point: Mapping[str, Any]) -> str:
     """Return what load a point put on.
 
@@ -122,7 +142,17 @@ def load_of(point: Mapping[str, Any]) -> str:
     ('16 in flight', '2.5 requests/s')
     """
     rate = number(point.get("rate"))
-    return f"{figure(point.get('concurrency'))} in flight" if rate is None else f"{figure(rate)} requests/s"
+    return f"{figure(point.get('concurrency'))} in flight" if rate is None else f"{rate:g} requests/s"
+
+
+def short_load(point: Mapping[str, Any]) -> str:
+    """Return the load of a point as a table or an axis tells it.
+
+    >>> short_load({"concurrency": 16}), short_load({"rate": 2.5, "concurrency": 40})
+    ('16', '2.5/s')
+    """
+    rate = number(point.get("rate"))
+    return figure(point.get("concurrency")) if rate is None else f"{rate:g}/s"
 
 
 def speed_limit(point: Mapping[str, Any]) -> float | None:

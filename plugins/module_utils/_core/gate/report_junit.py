@@ -18,7 +18,9 @@ from .report_format import limit_line, load_of, mapping, mappings, number, texts
 def render_junit(folder: ResultFolder) -> str:
     """Return JUnit XML; the suite's counts agree with its cases."""
     result = folder.result
-    suite = ET.Element("testsuite", name=_clean(f"inferops.gate.{mapping(result.get('plan')).get('model') or 'server'}"))
+    resolved = mapping(mapping(result.get("engine")).get("resolved"))
+    model = mapping(result.get("plan")).get("model") or resolved.get("served_model_name") or "server"
+    suite = ET.Element("testsuite", name=_clean(f"inferops.gate.{model}"))
     for point in folder.points:
         for limit in mappings(point.get("limits")):
             name = f"{load_of(point)}: {limit.get('metric')} {limit.get('limit')}"
@@ -27,9 +29,11 @@ def render_junit(folder: ResultFolder) -> str:
         text = f"{limit.get('verdict')}: {limit_line(limit)}"
         _case(suite, f"{title}: {limit.get('metric')} {limit.get('limit')}", limit.get("verdict"), text, None)
     verdict = result.get("verdict") if folder.finished else None
-    reasons = "; ".join(texts(result.get("reasons"))) or "the run ended before a verdict"
+    reasons = texts(result.get("reasons")) or ["the run ended before a verdict"]
+    causes = [f"{item.get('code')}: {item.get('message')}\n  do: {item.get('do')}" for item in mappings(result.get("diagnosis"))]
     # The run has reasons of its own (wrong answers, throttled cards) that no single limit carries.
-    _case(suite, "verdict", verdict, reasons, None)
+    more = f" (and {len(reasons) - 1} more)" if len(reasons) > 1 else ""
+    _case(suite, "verdict", verdict, reasons[0] + more, None, body="\n".join([*reasons, *causes]))
     cases = list(suite)
     suite.set("tests", str(len(cases)))
     for kind in ("failure", "error"):
@@ -38,14 +42,14 @@ def render_junit(folder: ResultFolder) -> str:
     return '<?xml version="1.0" encoding="utf-8"?>\n' + ET.tostring(suite, encoding="unicode") + "\n"
 
 
-def _case(suite: ET.Element, name: str, verdict: Any, text: str, seconds: Any) -> None:
+def _case(suite: ET.Element, name: str, verdict: Any, text: str, seconds: Any, *, body: str | None = None) -> None:
     attributes: Mapping[str, str] = {} if number(seconds) is None else {"time": f"{number(seconds):.3f}"}
     case = ET.SubElement(suite, "testcase", {"classname": "inferops.gate", "name": _clean(name), **attributes})
     if verdict == "pass":
         return
     kind = "failure" if verdict == "fail" else "error"
     outcome = ET.SubElement(case, kind, message=_clean(text), type=_clean(str(verdict or "unfinished")))
-    outcome.text = _clean(text)
+    outcome.text = _clean(text if body is None else body)
 
 
 def _clean(text: str) -> str:

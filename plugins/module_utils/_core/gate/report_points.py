@@ -23,6 +23,7 @@ from .report_format import (
     percent,
     requests_ended,
     sentence,
+    serial_bound,
     speed_limit,
 )
 
@@ -76,7 +77,7 @@ def table(folder: ResultFolder) -> str:
 def _row(point: Mapping[str, Any]) -> str:
     ttft, itl, tpot = (mapping(point.get(name)) for name in ("ttft_ms", "itl_ms", "tpot_ms"))
     ended, dummy, others = requests_ended(mapping(point.get("requests"))).partition(", ")
-    ratio, serial = bound_ratio(point), number(mapping(point.get("fillings")).get("serial_tokens_per_s"))
+    ratio, serial = bound_ratio(point), serial_bound(point)
     bound = figure(point.get("bound_tokens_per_s"), 0)
     below = [f"{percent(ratio)} of it" if ratio is not None else "", f"serial {figure(serial, 0)}" if serial else ""]
     cells = (

@@ -33,6 +33,7 @@ from .plan import GatePlan
 from .prompts import PromptMaker, vocabulary_size
 from .reasons import graph_passes_of, point_reasons
 from .report import write_reports
+from .terminal import table
 from .verdict import Yardsticks, run_verdict
 from .watch import Watch
 
@@ -146,6 +147,8 @@ class Gate:
         result = self.result(final=True)
         result["diagnosis"] = diagnose(result, self.context.evidence(self.plan.require))
         self.folder.result(result)
+        for row in table(result):
+            self._report({"state": "table", "text": row})
         text = f"gate  verdict {result['verdict']} after {human_seconds(ns_to_s(self.clock_ns()))}"
         self._report({"state": "done", "verdict": result["verdict"], "text": text})
         self.folder.release()
