@@ -46,7 +46,7 @@ def _busy(nvml: Nvml, uuids: Sequence[str]) -> list[tuple[str, str]]:
     """Return the cards that must be left alone, with the reason; a card of which nothing is known is one of them."""
     owners, busy = nvml.processes(), []
     for index, uuid in enumerate(uuids):
-        used = nvml.reading(index)["memory_mib"]
+        used = nvml.slow_reading(index)["memory_mib"]
         if owners is None or used is None:
             busy.append((uuid, "the driver does not tell whether it is idle"))
         elif owners[index]:
