@@ -43,7 +43,7 @@ SCENES = {
     # The demo's first act: graphs off, no depth.
     "fail": Scene({"pp_async_batch_depth": None, "disable_cuda_graph": True}),
     "pass": Scene(),
-    "inconclusive": Scene(control={"throttle": {"factor": 1.2, "reasons": ["hw_thermal_slowdown"], "gpus": [3]}}, plan=SHORT),
+    "inconclusive": Scene(control={"throttle": {"factor": 1.2, "reasons": ["sw_thermal"], "gpus": [3]}}, plan=SHORT),
     "answers": Scene(control={"tool_calls": "broken_json"}, plan={**SHORT, "correctness": {"graded": {"items": 60}}}),
     "killed": Scene(killed_after_s=40),
 }

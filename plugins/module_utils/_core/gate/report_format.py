@@ -78,12 +78,13 @@ def percent(value: Any, digits: int = 0) -> str:
 def interval(bounds: Any) -> str:
     """Return "[low … high]" without brackets, or a dash unless both ends are numbers. Ends that differ look different.
 
-    >>> interval([95.1, 96.02]), interval([24.68, 24.71]), interval([1200.4, 1300]), interval(None)
-    ('95.1 … 96.0', '24.68 … 24.71', '1,200 … 1,300', '–')
+    >>> interval([95.1, 96.02]), interval([24.68, 24.71]), interval([1200.4, 1300]), interval([0, 0.277]), interval(None)
+    ('95.1 … 96.0', '24.68 … 24.71', '1,200 … 1,300', '0.00 … 0.28', '–')
     """
     if not isinstance(bounds, (list, tuple)) or len(bounds) != 2 or any(number(end) is None for end in bounds):
         return ABSENT
-    digits = 1 if max(abs(end) for end in bounds) < 1000 else 0
+    largest = max(abs(end) for end in bounds)
+    digits = 2 if largest < 2 else 1 if largest < 1000 else 0
     for more in (digits, digits + 1, digits + 2):
         low, high = figure(bounds[0], more), figure(bounds[1], more)
         if low != high:

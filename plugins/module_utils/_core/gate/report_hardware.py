@@ -38,7 +38,8 @@ def _names(folder: ResultFolder) -> dict[Any, tuple[str, str]]:
 def stages(folder: ResultFolder) -> str:
     """Mean busy share and power of every card over the windows, by stage."""
     rows, names = [], _names(folder)
-    for gpu in _gpus(folder):
+    # Without a window nothing was read in one; the cards over time are below all the same.
+    for gpu in [each for each in _gpus(folder) if each.get("samples") != 0]:
         power = mapping(gpu.get("power_w"))
         busy, drawn, limit = number(gpu.get("utilization_ratio")), number(power.get("mean")), number(power.get("limit"))
         ratio = drawn / limit if drawn is not None and limit else None

@@ -20,6 +20,7 @@ def _reach(folder: ResultFolder) -> str:
 SECTIONS = (
     report_points.tiles,
     report_points.table,
+    report_answers.answers,
     report_context.diagnosis,
     _reach,
     report_charts.latency_charts,
@@ -28,7 +29,6 @@ SECTIONS = (
     report_hardware.host,
     report_context.arguments,
     report_context.check_findings,
-    report_answers.answers,
     report_context.environment,
     report_context.assumptions,
 )

@@ -51,7 +51,7 @@ class Judged:
     def text(self) -> str:
         """Return the line people read."""
         value = "absent" if self.value is None else f"{self.value:.4g}"
-        ci = "no interval" if self.ci is None else f"{self.ci[0]:.4g} … {self.ci[1]:.4g}"
+        ci = "no interval" if self.ci is None else f"{round(self.ci[0], 6):.4g} … {round(self.ci[1], 6):.4g}"
         why = "" if self.why is None else f"; {self.why}"
         return f"{self.metric}: limit {self.limit:g}, measured {value} ({ci}, n = {self.n}): {self.verdict}{why}"
 

@@ -160,6 +160,19 @@ def test_any_value_in_any_place_renders_escaped(tmp_path, kind, data):
     assert not re.search(r"\b(nan|inf|None)\b", re.sub(r"<style>.*</style>", "", texts["report.html"]))
 
 
+def test_cards_that_were_not_read_in_any_window_are_no_row_of_dashes(tmp_path):
+    unread = {**RESULT["gpus"][0], "samples": 0, "power_w": {"mean": None, "max": None, "limit": 600.0}}
+    page = rendered(fill(tmp_path, result={**RESULT, "points": [], "gpus": [unread]}))["report.html"]
+    assert "Stages, mean over the windows" not in page
+    assert "Cards over time" in page
+    assert "Stages, mean over the windows" in rendered(fill(tmp_path))["report.html"]
+
+
+def test_answers_come_before_the_evidence(tmp_path):
+    page = rendered(fill(tmp_path))["report.html"]
+    assert page.index("<h2>Points") < page.index("<h2>Answers") < page.index("<h2>Diagnosis")
+
+
 def test_nothing_but_listed_places_of_a_secret_is_shown(tmp_path):
     secret = "sk-very-secret"
     result = copy.deepcopy(RESULT)
