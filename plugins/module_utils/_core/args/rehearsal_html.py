@@ -13,16 +13,21 @@ from .findings import Finding
 from .rehearsal import HostRehearsal, Rehearsal
 
 _CLASS = {"fine": "pass", "breaks": "fail", "unknown": "inconclusive", "not rehearsed": "fail"}
-_OWN = "pre{white-space:pre-wrap;overflow-wrap:anywhere;font-size:13px;margin:8px 0 0}"
+_OWN = (
+    "pre{white-space:pre-wrap;overflow-wrap:anywhere;font-size:13px;margin:8px 0 0}"
+    ".panel h3{margin:20px 0 8px}.panel h3:first-child{margin-top:0}small.flow{overflow-wrap:anywhere}"
+)
+_HEADS = ("host", "releases", "verdict", "breaks", "announces, changes")
 
 
 def render_html(rehearsal: Rehearsal) -> str:
     """Return the page; a host comes first where it is worse."""
     word = rehearsal.verdict
     rows = "".join(_row(host) for host in rehearsal.hosts)
+    heads = "".join(f'<th class="text">{head}</th>' for head in _HEADS)
     table = (
-        '<h2>Hosts</h2><div class="panel"><table><tr><th>host</th><th class="text">releases</th><th class="text">verdict</th>'
-        f'<th class="text">breaks</th><th class="text">announces, changes</th></tr>{rows}</table></div>'
+        f'<h2>Hosts</h2><div class="panel"><table class="stacked"><thead><tr>{heads}</tr></thead>'
+        f"<tbody>{rows}</tbody></table></div>"
     )
     bad = "".join(f"<li>{escape(line.splitlines()[0])}</li>" for line in rehearsal.bad)
     hero = f'<div class="hero {_CLASS[word]}"><h1>{escape(word)}</h1>{f"<ul>{bad}</ul>" if bad else ""}</div>'
@@ -40,11 +45,10 @@ def _row(host: HostRehearsal) -> str:
     others = [finding for finding in host.findings if not finding.blocks]
     releases = f"{host.found['from']} → {host.found['to']}" if host.found else None
     breaks = "; ".join(finding.message for finding in blocking) or (host.error or "").partition("\n")[0] or None
-    return (
-        f"<tr><td>{escape(host.title)}</td><td class=text>{escape(releases)}</td>"
-        f'<td class=text><span class="badge {_CLASS[host.verdict]}">{escape(host.verdict)}</span></td>'
-        f"<td class=text>{escape(breaks)}</td><td class=text>{escape(_counts(others))}</td></tr>"
-    )
+    badge = f'<span class="badge {_CLASS[host.verdict]}">{escape(host.verdict)}</span>'
+    cells = (f"<b>{escape(host.title)}</b>", escape(releases), badge, escape(breaks), escape(_counts(others)))
+    pairs = zip(_HEADS, cells, strict=True)
+    return "<tr>" + "".join(f'<td class="text" data-label="{head}">{cell}</td>' for head, cell in pairs) + "</tr>"
 
 
 def _counts(findings: list[Finding]) -> str | None:
@@ -63,9 +67,11 @@ def _section(host: HostRehearsal) -> str:
         body += (
             f"<h3>Rewritten{missing}: {escape(rewritten.get('outcome'))}</h3><pre>{escape(shlex.join(rewritten['argv']))}</pre>"
         )
-        body += "<table>" + "".join(_step(step) for step in steps) + "</table>"
+        body += '<table class="narrow" style="margin-top:8px">' + "".join(_step(step) for step in steps) + "</table>"
     found = "".join(_finding(finding) for finding in host.findings)
-    body += f"<h3>Findings</h3><table>{found}</table>" if found else "<p>Nothing changes for this command line.</p>"
+    body += (
+        f'<h3>Findings</h3><table class="narrow">{found}</table>' if found else "<p>Nothing changes for this command line.</p>"
+    )
     if host.found.get("alike") is not None:
         undecided = len(host.found.get("undecided") or ())
         different = len(host.found.get("effective") or ())
@@ -83,7 +89,7 @@ def _step(step: Mapping[str, Any]) -> str:
 def _finding(finding: Finding) -> str:
     badge = {"error": "error", "advice": "advice"}.get(finding.level, "")
     told = [(label, text) for label, text in (("why", finding.why), ("do", finding.do)) if text]
-    lines = "".join(f"<small>{label} {escape(text)}</small>" for label, text in told)
+    lines = "".join(f'<small class="flow"><b>{label}</b> {escape(text)}</small>' for label, text in told)
     level = f'<span class="badge {badge}">{escape(finding.level)}</span>'
     text = f"<td class=text>{escape(finding.message)}{lines}</td>"
     return f'<tr><td class="code">{escape(finding.code)}</td><td class=text>{level}</td>{text}</tr>'
