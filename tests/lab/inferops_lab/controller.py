@@ -1,4 +1,4 @@
-"""A controller with the newest Python on a machine that has none: Debian 13's own, in a folder that sees this machine's files.
+"""A controller with a Python this machine lacks: that of another Debian, in a folder that sees this machine's files.
 
 It is no container of its own: it shares network, processes, home and cache with the machine, so that the tests inside reach the
 test hosts; only starting hosts is left to the machine (`tests/lab/lab` steps out again).
@@ -17,7 +17,8 @@ from .image import rootfs
 from .places import REPOSITORY, cache, locked
 from .shell import Step, run
 
-SUITE = "trixie"
+# The Debian whose own Python runs that ansible-core.
+SUITES = {"newest": "trixie", "oldest": "bookworm"}
 PACKAGES = "python3,python3-venv,python3-dev,git,gcc,libc6-dev,openssh-client,ca-certificates,curl,make,procps,util-linux"
 # Name of the variable that tells `lab`, inside, the process of the machine whose files and mounts to step out to.
 OUTSIDE = "INFEROPS_LAB_OUTSIDE"
@@ -36,13 +37,14 @@ SHARED = (
 )
 
 
-def folder() -> Path:
+def folder(core: str) -> Path:
     """Return the unpacked root file system, made once."""
-    tar = rootfs(SUITE, PACKAGES)
+    suite = SUITES[core]
+    tar = rootfs(suite, PACKAGES)
     root = cache("controller", tar.stem)
     with locked("controller"):
         if not (root / ".complete").exists():
-            with Step(f"unpacking the {SUITE} controller"):
+            with Step(f"unpacking the {suite} controller"):
                 shutil.rmtree(root, ignore_errors=True)
                 root.mkdir(parents=True)
                 run(["tar", "-xpf", tar, "-C", root, "--exclude=./dev/*"])
@@ -70,9 +72,9 @@ def script(root: Path, words: Sequence[str | Path], cwd: Path) -> str:
     return "\n".join(lines)
 
 
-def call(words: Sequence[str | Path], *, cwd: Path = REPOSITORY) -> int:
-    """Run a program inside, its output passed through; return its status."""
-    root = folder()
+def call(core: str, words: Sequence[str | Path], *, cwd: Path = REPOSITORY) -> int:
+    """Run a program inside the controller for a core, its output passed through; return its status."""
+    root = folder(core)
     env = {**os.environ, OUTSIDE: str(os.getpid()), "PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"}
     return subprocess.call(["unshare", "--mount", "sh", "-c", script(root, words, cwd)], env=env)
 

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from _core.errors import InferopsError
 
+from .controller import OUTSIDE
 from .places import REPOSITORY, cache, digest, locked
 from .shell import Step, run, succeeds
 
@@ -72,19 +73,21 @@ def lock_for(python: str) -> Path:
     return OLDEST_LOCK if version == "3.11" else NEWEST_LOCK
 
 
-def python_for_oldest() -> str:
-    """Return a Python 3.11 that works on this machine."""
+def oldest_python() -> str | None:
+    """Return a Python 3.11 that works on this machine, or None."""
+    if os.environ.get("INFEROPS_OLDEST_PYTHON") == "controller" and OUTSIDE not in os.environ:
+        return None
     for path in (sys.executable, shutil.which("python3.11")):
         if path and succeeds([path, "-c", "import sys, ssl, venv, ensurepip; sys.exit(sys.version_info[:2] != (3, 11))"]):
             return path
-    raise InferopsError("this machine has no working Python 3.11", do="install it: ansible-core 2.19 is tested on 3.11")
+    return None
 
 
 def newest_python() -> str | None:
     """Return a Python later than 3.11 that works on this machine, or None."""
     found = [sys.executable]
-    if os.environ.get("INFEROPS_NEWEST_PYTHON") == "controller":  # to try that way on a machine that would not need it
-        return None if sys.version_info < (3, 12) else sys.executable
+    if os.environ.get("INFEROPS_NEWEST_PYTHON") == "controller" and OUTSIDE not in os.environ:
+        return None
     for version in ("3.14", "3.13", "3.12"):
         found += filter(None, [shutil.which(f"python{version}")])
         found += map(str, sorted(Path.home().glob(f".pyenv/versions/{version}.*/bin/python{version}")))
@@ -94,9 +97,14 @@ def newest_python() -> str | None:
     return None
 
 
-def newest() -> Path:
-    """Return the Python of the environment with the newest ansible-core."""
-    python = newest_python()
+def of_core(core: str) -> Path:
+    """Return the Python of the environment with the oldest or the newest supported ansible-core."""
+    if core == "newest":
+        python, lock, wanted = newest_python(), NEWEST_LOCK, "3.12 or later"
+    else:
+        python, lock, wanted = oldest_python(), OLDEST_LOCK, "3.11"
     if python is None:
-        raise InferopsError("this machine has no working Python 3.12 or later", do="install one: ansible-core 2.21 needs it")
-    return ensure(cache(f"venv-newest-{digest([python])}"), NEWEST_LOCK, python)
+        raise InferopsError(f"this machine has no working Python {wanted}", do=f"install it: the {core} ansible-core runs on it")
+    # The contributor's own environment is the machine's; a controller leaves it alone.
+    mine = core == "oldest" and OUTSIDE not in os.environ
+    return ensure(DEFAULT if mine else cache(f"venv-{core}-{digest([python])}"), lock, python)
