@@ -45,6 +45,16 @@ SCENES = {
     "pass": Scene(),
     "inconclusive": Scene(control={"throttle": {"factor": 1.2, "reasons": ["sw_thermal"], "gpus": [3]}}, plan=SHORT),
     "answers": Scene(control={"tool_calls": "broken_json"}, plan={**SHORT, "correctness": {"graded": {"items": 60}}}),
+    "arrivals": Scene(
+        plan={
+            "max_seconds_per_point": 60,
+            "points": [
+                {"concurrency": 1, "min_output_tokens_per_s": 33.8},
+                {"rate": 0.2, "min_goodput_ratio": 0.9, "max_ttft_p90_ms": 4000},
+                {"rate": 0.5, "arrivals": "constant", "max_ttft_p90_ms": 4000},
+            ],
+        }
+    ),
     "killed": Scene(killed_after_s=40),
 }
 

@@ -23,7 +23,7 @@ def render_markdown(folder: ResultFolder) -> str:
     lines += [f"- {_text(reason)}" for reason in texts(result.get("reasons"))]
     lines += [
         "",
-        "| in flight | tok/s | 95 % interval | bound | of bound | TTFT p50 / p90 ms | TPOT p50 ms | requests ok | verdict |",
+        "| load | tok/s | 95 % interval | bound | of bound | TTFT p50 / p90 ms | TPOT p50 ms | requests ok | verdict |",
         "| --: | --: | :-: | --: | --: | --: | --: | --: | :-- |",
     ]
     confidence = mapping(result.get("plan")).get("confidence")
@@ -32,7 +32,7 @@ def render_markdown(folder: ResultFolder) -> str:
     for point in folder.points:
         ttft, tpot, requests = (mapping(point.get(key)) for key in ("ttft_ms", "tpot_ms", "requests"))
         cells = (
-            figure(point.get("concurrency")) if point.get("rate") is None else load_of(point),
+            load_of(point),
             figure(point.get("output_tokens_per_s"), 1),
             interval(point.get("ci")),
             figure(point.get("bound_tokens_per_s"), 0),
