@@ -13,6 +13,7 @@ from .report_format import escape, figure
 
 WIDTH, LEFT, RIGHT, TOP, PLOT = 520.0, 56.0, 22.0, 16.0, 310.0
 LEAST = 1e-6
+INTERVAL_ROOM = 2.0
 
 
 @dataclass(frozen=True)
@@ -35,12 +36,7 @@ def throughput(marks: Sequence[Mark], load: str, bound: str) -> str:
     ``load`` names the horizontal axis, ``bound`` says what the upper curve is.
     """
     marks = sorted((mark for mark in marks if mark.load > LEAST), key=lambda mark: mark.load)
-    heights = [
-        height
-        for mark in marks
-        for height in (mark.value, mark.low, mark.high, mark.limit, mark.bound, mark.serial)
-        if height is not None and height > LEAST
-    ]
+    heights = _heights(marks)
     if not heights:
         return ""
     low, high = min(heights) / 1.5, max(heights) * 1.3
@@ -66,11 +62,19 @@ def throughput(marks: Sequence[Mark], load: str, bound: str) -> str:
         parts += _measured(mark, x(mark.load), y)
         if x(mark.load) - taken > 26:
             taken = x(mark.load)
-            parts.append(text(taken, TOP + PLOT + 18, figure(mark.load), "strong"))
+            parts.append(text(taken, TOP + PLOT + 18, f"{mark.load:g}", "strong"))
     parts += _labels(marks, x, y)
     parts.append(text((LEFT + WIDTH - RIGHT) / 2, TOP + PLOT + 38, load))
     parts.append(text(2, TOP - 4, "tok/s", anchor="start"))
     return svg(WIDTH, TOP + PLOT + 44, f"Output tokens per second by {load}, with limit and {bound}", parts)
+
+
+def _heights(marks: Sequence[Mark]) -> list[float]:
+    """What the axis must show; an interval that is far wider than all the rest runs out of it, and does not flatten the rest."""
+    sure = [each for mark in marks for each in (mark.value, mark.limit, mark.bound, mark.serial) if each is not None]
+    sure = [each for each in sure if each > LEAST]
+    ends = [each for mark in marks for each in (mark.low, mark.high) if each is not None]
+    return sure + [each for each in ends if sure and min(sure) / INTERVAL_ROOM <= each <= max(sure) * INTERVAL_ROOM]
 
 
 def _curve(known: Sequence[tuple[float, float]], style: str) -> str:

@@ -35,6 +35,14 @@ def test_labels_keep_apart(marks):
             assert kind == other == "value" or not _meet(box, taken), (words, more)
 
 
+def test_a_wide_interval_does_not_flatten_the_chart():
+    """57.9 tok/s, 0.4 … 115.3, after a few arrivals: the axis once went down to 0.3."""
+    chart = throughput([Mark(0.2, 57.9, 0.4, 115.3, bound=51), Mark(0.5, 112.2, bound=128)], "requests per second", "asked")
+    axis = [float(words) for words in re.findall(r'text-anchor="end">([\d.]+)<', chart)]
+    assert min(axis) >= 20
+    assert ">0.2<" in chart
+
+
 def test_the_case_that_was_seen():
     """95.5 tok/s measured just below the bound of one micro-batch, 116."""
     marks = [Mark(8, 95.5, bound=388, serial=116), Mark(16, 129.8, limit=148.5, bound=572, serial=138)]
