@@ -21,14 +21,39 @@ def render_markdown(folder: ResultFolder) -> str:
     if not folder.finished:
         lines += ["The run ended before a verdict; what it left is below.", ""]
     lines += [f"- {_text(reason)}" for reason in texts(result.get("reasons"))]
-    lines += [
-        "",
-        "| load | tok/s | 95 % interval | bound | of bound | TTFT p50 / p90 ms | TPOT p50 ms | requests ok | verdict |",
-        "| --: | --: | :-: | --: | --: | --: | --: | --: | :-- |",
+    rooms = [
+        f"- {load_of(point)}: {_text(point['headroom'])}" for point in folder.points if isinstance(point.get("headroom"), str)
     ]
-    confidence = mapping(result.get("plan")).get("confidence")
-    if confidence is not None:
-        lines[-2] = lines[-2].replace("95 %", percent(confidence))
+    lines += [*rooms, *_table(folder)]
+    limits = [(point, limit) for point in folder.points for limit in mappings(point.get("limits"))]
+    if limits:
+        lines += [
+            "",
+            "## Limits",
+            *(f"- {load_of(point)}: **{_text(limit.get('verdict'))}**, {_text(limit_line(limit))}" for point, limit in limits),
+        ]
+    told = facts(folder)
+    if told:
+        lines += ["", "## Answers"]
+        lines += [f"- {title}: {f'**{_text(verdict)}**, ' if verdict else ''}{_text(text)}" for title, text, verdict in told]
+    found = mappings(result.get("diagnosis"))
+    if found:
+        lines += ["", "## Diagnosis"]
+        lines += [
+            f"- **{_text(item.get('code'))}** {_text(item.get('message'))}  \n  do: {_text(item.get('do'))}" for item in found
+        ]
+    return "\n".join(lines) + "\n"
+
+
+def _table(folder: ResultFolder) -> list[str]:
+    """One row per point; without a point there is no table."""
+    confidence = mapping(folder.result.get("plan")).get("confidence")
+    sure = "95 %" if confidence is None else percent(confidence)
+    lines = [
+        "",
+        f"| load | tok/s | {sure} interval | bound | of bound | TTFT p50 / p90 ms | TPOT p50 ms | requests ok | verdict |",
+        "| :-- | --: | :-: | --: | --: | --: | --: | --: | :-- |",
+    ]
     for point in folder.points:
         ttft, tpot, requests = (mapping(point.get(key)) for key in ("ttft_ms", "tpot_ms", "requests"))
         cells = (
@@ -42,25 +67,8 @@ def render_markdown(folder: ResultFolder) -> str:
             requests_ended(requests),
             _text(point.get("verdict") or "observed"),
         )
-        lines.append("| " + " | ".join(cells) + " |")
-    limits = [(point, limit) for point in folder.points for limit in mappings(point.get("limits"))]
-    if limits:
-        lines += [
-            "",
-            "## Limits",
-            *(f"- at {load_of(point)}: {_text(limit.get('verdict'))}: {_text(limit_line(limit))}" for point, limit in limits),
-        ]
-    told = facts(folder)
-    if told:
-        lines += ["", "## Answers"]
-        lines += [f"- {title}: {_text(text)}{f': {_text(verdict)}' if verdict else ''}" for title, text, verdict in told]
-    found = mappings(result.get("diagnosis"))
-    if found:
-        lines += ["", "## Diagnosis"]
-        lines += [
-            f"- **{_text(item.get('code'))}** {_text(item.get('message'))}  \n  do: {_text(item.get('do'))}" for item in found
-        ]
-    return "\n".join(lines) + "\n"
+        lines.append("| " + " | ".join(cell.replace(" … ", "\u00a0…\u00a0") for cell in cells) + " |")
+    return lines if folder.points else []
 
 
 def _text(value: Any) -> str:

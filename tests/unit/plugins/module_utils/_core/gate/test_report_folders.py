@@ -168,6 +168,14 @@ def test_cards_that_were_not_read_in_any_window_are_no_row_of_dashes(tmp_path):
     assert "Stages, mean over the windows" in rendered(fill(tmp_path))["report.html"]
 
 
+def test_the_short_report_has_no_empty_table_and_tells_what_is_left(tmp_path):
+    assert "| load |" not in rendered(fill(tmp_path, result={**RESULT, "points": []}))["report.md"]
+    short = rendered(fill(tmp_path))["report.md"]
+    assert "| load |" in short
+    assert "- 2 in flight: passes, but would give up to 1.8 x" in short
+    assert "- graded set: **pass**, 8 of 9 right" in short
+
+
 def test_answers_come_before_the_evidence(tmp_path):
     page = rendered(fill(tmp_path))["report.html"]
     assert page.index("<h2>Points") < page.index("<h2>Answers") < page.index("<h2>Diagnosis")
