@@ -57,7 +57,7 @@ class PointBound:
             else "the bound"
         )
         word = "passes" if verdict == "pass" else "observed"
-        return f"{word}, but {how} would give up to {self.tokens_per_s / tokens_per_s:.1f} x"
+        return f"{word}, but {how} would give up to {self.tokens_per_s / tokens_per_s:.1f} ×"
 
 
 def check_reachable(plan: GatePlan, context: GateContext) -> None:

@@ -171,7 +171,7 @@ class Cards:
 def throttled(cards: Sequence[Mapping[str, Any]]) -> list[str]:
     """Return one sentence per card that was slowed down by heat or power delivery in more than 5 % of its readings."""
     return [
-        f"card {card['index']} was throttled in {card['throttled_ratio']:.0%} of the readings"
+        f"card {card['index']} was throttled in {100 * card['throttled_ratio']:.0f} % of the readings"
         f" ({', '.join(reason for reason in card['throttle'] if reason in UNHEALTHY)})"
         for card in cards
         if card["throttled_ratio"] is not None and card["throttled_ratio"] > THROTTLED_SHARE

@@ -46,11 +46,11 @@ def test_at_sixteen_the_serial_and_the_filled_pipeline_are_told_apart(kimi):
 
 def test_what_passes_and_could_be_more_is_said(kimi):
     bound = kimi(bandwidth_gb_s=1600).bound(concurrency=16, context_tokens=640)
-    assert bound.headroom(156.4, "pass") == ("passes, but a filled pipeline (8 micro-batches of 2) would give up to 3.7 x")
+    assert bound.headroom(156.4, "pass") == ("passes, but a filled pipeline (8 micro-batches of 2) would give up to 3.7 ×")
     assert bound.headroom(156.4, "fail") is None
     assert bound.headroom(0.9 * bound.tokens_per_s, "pass") is None
     alone = kimi(bandwidth_gb_s=1600).bound(concurrency=1, context_tokens=640)
-    assert alone.headroom(35.6, "pass") == "passes, but the bound would give up to 1.4 x"
+    assert alone.headroom(35.6, "pass") == "passes, but the bound would give up to 1.4 ×"
 
 
 def test_a_limit_above_the_bound_is_refused_and_says_on_what_grounds(kimi):

@@ -49,7 +49,7 @@ POINT = {
     "concurrency": 2, "rate": None, "output_tokens_per_s": 50.0, "ci": [49.0, 51.0], "goodput_ratio": 1.0, "window_s": 2.0,
     "ttft_ms": {"p50": 500.0, "p90": 600.0, "p99": None, "n": 12}, "tpot_ms": {"p50": 40.0}, "itl_ms": {"p50": 40.0, "n": 300},
     "requests": {"planned": 14, "ok": 12, "failed": 0, "cancelled": 2}, "bound_tokens_per_s": 90.0, "verdict": "pass",
-    "fillings": {"filled_tokens_per_s": 90.0, "serial_tokens_per_s": 60.0}, "headroom": "passes, but would give up to 1.8 x",
+    "fillings": {"filled_tokens_per_s": 90.0, "serial_tokens_per_s": 60.0}, "headroom": "passes, but would give up to 1.8 ×",
     "window_ns": [10**9, 3 * 10**9], "limits": [LIMIT, {**LIMIT, "metric": "min_output_tokens_per_s", "limit": 40.0}],
 }  # fmt: skip
 SCORE = {"items": 9, "right": 8, "ratio": 0.9, "ci": [0.6, 1.0], "kinds": {"sum": [4, 5], "day": [4, 4]}, "limits": [LIMIT],
@@ -172,7 +172,7 @@ def test_the_short_report_has_no_empty_table_and_tells_what_is_left(tmp_path):
     assert "| load |" not in rendered(fill(tmp_path, result={**RESULT, "points": []}))["report.md"]
     short = rendered(fill(tmp_path))["report.md"]
     assert "| load |" in short
-    assert "- 2 in flight: passes, but would give up to 1.8 x" in short
+    assert "- 2 in flight: passes, but would give up to 1.8 ×" in short
     assert "- graded set: **pass**, 8 of 9 right" in short
 
 
