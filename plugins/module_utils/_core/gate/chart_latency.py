@@ -32,7 +32,9 @@ def latency(rows: Sequence[Row]) -> str:
     rows = [row for row in rows if row.samples.counts]
     if not rows:
         return ""
-    first, last = min(min(row.samples.counts) for row in rows), max(max(row.samples.counts) for row in rows) + 1
+    lowest, last = min(min(row.samples.counts) for row in rows), max(max(row.samples.counts) for row in rows) + 1
+    # Two chunks that arrive in one packet lie microseconds apart: shown at the edge, or they would be most of the axis.
+    first = max(lowest, min(row.samples.median_bin for row in rows) - BINS_PER_DECADE)
     for place in (bin_of(value) for row in rows for value in row.limits if value > 0):
         # A limit far away would squeeze everything else; its figure stands in the table of limits.
         if first - BINS_PER_DECADE <= place <= last + BINS_PER_DECADE:
@@ -61,7 +63,12 @@ def latency(rows: Sequence[Row]) -> str:
         parts.append(text(WIDTH - RIGHT, base - TALL - 8, _figures(row), "fine", "end"))
     foot = ROW * len(rows)
     low, high = 10 ** (first / BINS_PER_DECADE), 10 ** (last / BINS_PER_DECADE)
+    folded = lowest < first
+    if folded:
+        parts.append(text(LEFT, foot + 14, f"≤ {figure(low)}", anchor="start"))
     for value in round_values(low, high, 5):
+        if folded and x(value) < LEFT + 75:
+            continue
         parts.append(f'<path class="grid" d="M{x(value):.1f} {foot - 6:.1f}v5"/>')
         parts.append(text(x(value), foot + 14, figure(value)))
     parts.append(text(0, foot + 14, "ms", anchor="start"))
@@ -71,7 +78,7 @@ def latency(rows: Sequence[Row]) -> str:
 def _columns(samples: Histogram, first: int, step: int, wide: float, base: float) -> list[str]:
     heights: dict[int, int] = {}
     for place, count in samples.counts.items():
-        column = (place - first) // step
+        column = max(0, (place - first) // step)
         heights[column] = heights.get(column, 0) + count
     peak = max(heights.values())
     parts = []

@@ -31,6 +31,16 @@ class Histogram:
     def n(self) -> int:
         return sum(self.counts.values())
 
+    @property
+    def median_bin(self) -> int:
+        """The bin in which the middle one of the samples lies; there must be one."""
+        left = (self.n + 1) // 2
+        for place, count in sorted(self.counts.items()):
+            left -= count
+            if left <= 0:
+                return place
+        raise ValueError("an empty histogram has no median")
+
     def add(self, milliseconds: float) -> None:
         place = bin_of(milliseconds)
         self.counts[place] = self.counts.get(place, 0) + 1

@@ -120,3 +120,20 @@ def test_warm_up_and_window_are_named_and_shaded():
 def test_an_unknown_ratio_is_no_empty_bar():
     assert "unknown" in charts.meter(None, "") and "unknown" not in charts.meter(0.0, "")
     assert re.search(r"width:100\.0%", charts.meter(7.0, ""))
+
+
+def test_chunks_of_one_packet_do_not_take_the_axis():
+    """83.5 ms between tokens, twice 1 µs where two chunks were read at once: the axis once began at 0.001 ms."""
+    chart = latency([Row("8", histogram(0.001, 0.001, *[83.5] * 500, 120.0))])
+    ticks = [float(words) for words in re.findall(r'text-anchor="middle">([\d.]+)<', chart)]
+    assert min(ticks) >= 5
+    assert "≤ " in chart
+    assert min(float(rect.get("x")) for rect in parsed(chart).iter("rect")) < 64
+    assert "≤ " not in latency([Row("8", histogram(*[83.5] * 500, 120.0))])
+
+
+@given(st.lists(st.floats(0.001, 1e5), min_size=1, max_size=60))
+def test_the_median_bin_holds_the_middle_sample(values):
+    samples = histogram(*values)
+    middle = histogram(sorted(values)[(len(values) - 1) // 2])
+    assert samples.median_bin == next(iter(middle.counts))
