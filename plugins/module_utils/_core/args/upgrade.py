@@ -77,7 +77,8 @@ def _announced(step: Step, old: FlagTable, new: FlagTable, file_words: int) -> I
     if step.problem is not None or flag is None or not flag.deprecated or step.use.flag.deprecated:
         return
     told = flag.new_flag or flag.help
-    do = f"write {_text(step, step.new)}" if step.new else f"the release says: {told}" if told else "leave it out"
+    rewritten = step.new and step.new != step.old
+    do = f"write {_text(step, step.new)}" if rewritten else f"the release says: {told}" if told else "leave it out"
     yield Finding(
         "SGA604",
         "deprecated",

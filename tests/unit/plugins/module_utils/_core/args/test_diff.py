@@ -143,6 +143,13 @@ def test_newly_deprecated_and_still_working_is_not_a_break(compare):
     assert found.upgrade.argv[-2:] == ["--cuda-graph-max-bs-decode", "16"]
 
 
+def test_the_advice_on_a_deprecated_flag_is_never_the_flag_itself(compare):
+    found = compare("0.5.12", "0.5.23", ["--disable-cuda-graph"])
+    told = next(finding for finding in found.upgrade.findings if finding.code == "SGA604")
+    assert told.flag == "--disable-cuda-graph"
+    assert told.do == "the release says: --cuda-graph-backend-{decode,prefill}=disabled"
+
+
 def test_the_rewritten_command_line_resolves_as_the_old_one(compare):
     words = [*PP8, "--cuda-graph-max-bs", "16", "--disable-piecewise-cuda-graph"]
     found = compare("0.5.12", "0.5.23", words)
