@@ -133,7 +133,12 @@ def test_a_result_with_anything_in_any_place_is_compared_or_refused(whole, tmp_p
     inner = result
     for key in path[:-1]:
         inner = inner[key]
-    inner[path[-1]] = data.draw(st.sampled_from([None, True, 0, -1, 1e308, "", "x", [], [1], [None, None], {}, {"mean": "x"}]))
+    if data.draw(st.booleans()):
+        del inner[path[-1]]
+    else:
+        inner[path[-1]] = data.draw(
+            st.sampled_from([None, True, 0, -1, 1e308, "", "x", [], [1], [None, None], {}, {"mean": "x"}])
+        )
     (tmp_path / "odd.json").write_text(json.dumps(result), encoding="utf-8")
     for pair in ((tmp_path / "odd.json", whole), (whole, tmp_path / "odd.json")):
         for form in ("text", "json"):
