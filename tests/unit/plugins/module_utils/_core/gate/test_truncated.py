@@ -143,3 +143,17 @@ def test_a_result_with_anything_in_any_place_is_compared_or_refused(whole, tmp_p
     for pair in ((tmp_path / "odd.json", whole), (whole, tmp_path / "odd.json")):
         for form in ("text", "json"):
             assert told("compare", *pair, "--format", form)[0] in (0, 1, 2)
+
+
+def test_no_single_key_is_taken_for_granted_by_a_comparison(whole, tmp_path):
+    result = json.loads((whole / "result.json").read_text(encoding="utf-8"))
+    point = result["points"][0]
+    odd = [{key: value for key, value in result.items() if key != left_out} for left_out in result]
+    odd += [
+        {**result, "points": [{key: value for key, value in point.items() if key != left_out}, *result["points"][1:]]}
+        for left_out in point
+    ]
+    for each in odd:
+        (tmp_path / "odd.json").write_text(json.dumps(each), encoding="utf-8")
+        for pair in ((tmp_path / "odd.json", whole), (whole, tmp_path / "odd.json")):
+            assert told("compare", *pair)[0] in (0, 1)
