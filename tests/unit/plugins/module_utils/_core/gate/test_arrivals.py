@@ -238,7 +238,7 @@ def test_a_whole_gate_at_an_arrival_rate(tmp_path, capsys):
     assert point["output_tokens_per_s"] == pytest.approx(25 * 20, rel=0.15)
     assert point["client"]["late_ms"]["n"] == point["requests"]["planned"] > 40
     assert [limit["verdict"] for limit in point["limits"]] == ["pass", "pass"]
-    assert "rate 25/s" in out
+    assert "\n25/s " in out
     assert "rate 25/s   " in err
     phases = [json.loads(line).get("phase") for line in (tmp_path / "out" / "samples.jsonl").read_text().splitlines()]
     assert phases.count("window") >= point["requests"]["planned"]
