@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -24,6 +24,7 @@ class Observed:
     graphs_resolved_off: bool | None
     """The running server's own resolved value, used only where it keeps no pass counters."""
     required_graph_ratio: float | None
+    device: str | None
     stage_read_bytes: tuple[float, ...] | None
     """Bytes each stage should read for one token; explains a busier last stage."""
 
@@ -43,6 +44,7 @@ class Observed:
             graph_passes=number(decode.get("graph")),
             eager_passes=number(decode.get("eager")),
             graphs_resolved_off=graphs_off(resolved),
+            device=resolved.get("device") if isinstance(resolved.get("device"), str) else None,
             required_graph_ratio=number(require.get("decode_graph_pass_ratio")),
             stage_read_bytes=tuple(reads) if reads else None,
         )
@@ -59,6 +61,18 @@ class Observed:
         return next((point for point in self.points if point.get("concurrency") == concurrency), None)
 
     @property
+    def largest(self) -> Mapping[str, Any] | None:
+        """The point with the most requests in flight."""
+        known = [point for point in self.points if isinstance(point.get("concurrency"), int)]
+        return max(known, key=lambda point: int(point["concurrency"]), default=None)
+
+    @property
+    def reachable(self) -> float | None:
+        """How many stages can work at once in the long run: the heaviest one sets the pace; None without their shares."""
+        reads = self.stage_read_bytes
+        return None if reads is None or len(reads) != self.pp_size or max(reads) <= 0 else sum(reads) / max(reads)
+
+    @property
     def mean_power_w(self) -> float | None:
         return mean([number((gpu.get("power_w") or {}).get("mean")) for gpu in self.gpus])
 
@@ -72,18 +86,72 @@ class Observed:
     def mean_utilization(self) -> float | None:
         return mean([number(gpu.get("utilization_ratio")) for gpu in self.gpus])
 
-    def stage_utilization(self) -> tuple[float, ...] | None:
+    def stage_utilization(self, gpus: Sequence[Mapping[str, Any]] | None = None) -> tuple[float, ...] | None:
         """Busy share of each stage (mean over its cards), index = pp_rank; None when a stage was not observed."""
         if self.pp_size is None or self.pp_size < 2:
             return None
         stages: dict[int, list[float]] = {}
-        for gpu in self.gpus:
+        for gpu in self.gpus if gpus is None else gpus:
             busy = number(gpu.get("utilization_ratio"))
             if isinstance(gpu.get("stage"), int) and busy is not None:
                 stages.setdefault(gpu["stage"], []).append(busy)
         if set(stages) != set(range(self.pp_size)):
             return None
         return tuple(sum(stages[rank]) / len(stages[rank]) for rank in range(self.pp_size))
+
+    def stage_name(self, stage: int) -> str:
+        """A stage with the cards that hold it, by number and UUID."""
+        return f"stage {stage}" + _of_cards([gpu for gpu in self.gpus if gpu.get("stage") == stage])
+
+
+def card_name(gpu: Mapping[str, Any]) -> str:
+    """A card as people find it again: number, UUID, stage where they are known."""
+    known = [str(gpu["uuid"])] if gpu.get("uuid") else []
+    if isinstance(gpu.get("stage"), int):
+        known.append(f"stage {gpu['stage']}")
+    return f"card {gpu.get('index')}" + (f" ({', '.join(known)})" if known else "")
+
+
+def part(point: Mapping[str, Any] | None, name: str) -> Mapping[str, Any]:
+    """A part of a point, empty where it is not there."""
+    found = (point or {}).get(name)
+    return found if isinstance(found, Mapping) else {}
+
+
+def cards_of(point: Mapping[str, Any] | None) -> tuple[Mapping[str, Any], ...]:
+    found = (point or {}).get("gpus")
+    return tuple(gpu for gpu in found if isinstance(gpu, Mapping)) if isinstance(found, list) else ()
+
+
+def requests_per_s(point: Mapping[str, Any]) -> float | None:
+    """Completed requests per second, from tokens per second and tokens per request."""
+    speed, tokens = number(point.get("output_tokens_per_s")), number(part(point, "output_tokens").get("mean"))
+    return speed / tokens if speed is not None and tokens else None
+
+
+def working(point: Mapping[str, Any]) -> float | None:
+    """Mean number of requests inside the engine and past its queue, by Little's law from the engine's own latencies.
+
+    The gauge of running requests will not do: on a pipeline it counts one micro-batch (SGLang 0.5.23, srt/managers/
+    scheduler_components/metrics_reporter.py, report_decode_stats).
+    """
+    rate, engine = requests_per_s(point), part(point, "engine")
+    e2e, queue = number(engine.get("e2e_ms")), number(engine.get("queue_ms"))
+    return None if rate is None or e2e is None else rate * max(e2e - (queue or 0.0), 0.0) / 1000
+
+
+def numbers(value: Any) -> list[float] | None:
+    """A list of numbers, None for anything else."""
+    if not isinstance(value, (list, tuple)):
+        return None
+    found = [number(item) for item in value]
+    known = [item for item in found if item is not None]
+    return known if known and len(known) == len(found) else None
+
+
+def _of_cards(gpus: Sequence[Mapping[str, Any]]) -> str:
+    named = [f"card {gpu.get('index')}" + (f", {gpu['uuid']}" if gpu.get("uuid") else "") for gpu in gpus]
+    return f" ({'; '.join(named)})" if named else ""
 
 
 def graphs_off(resolved: Mapping[str, Any]) -> bool | None:
@@ -101,8 +169,13 @@ def graphs_off(resolved: Mapping[str, Any]) -> bool | None:
     return None if off is None else bool(off)
 
 
-def finding(code: str, message: str, do: str, **evidence: Any) -> Finding:
-    """Return one finding; numbers that are unknown are left out of its evidence."""
+def finding(code: str, message: str, do: str, *, lost: float | None = None, **evidence: Any) -> Finding:
+    """Return one finding; numbers that are unknown are left out of its evidence.
+
+    ``lost``: an estimate of the share of time that this cause takes, by which findings are put in order.
+    """
+    if lost is not None:
+        evidence["lost_ratio"] = min(max(lost, 0.0), 1.0)
     numbers = {key: rounded(value) for key, value in evidence.items() if value is not None}
     return {"code": code, "message": message, "evidence": numbers, "do": do}
 

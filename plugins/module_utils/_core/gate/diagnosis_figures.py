@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from .diagnosis_evidence import Finding, Observed, finding, number
+from .diagnosis_evidence import Finding, Observed, card_name, finding, number
 
 CACHED_RATIO = 0.01
 HEADROOM_RATIO = 0.50
@@ -14,6 +14,8 @@ ABOVE_BOUND_RATIO = 1.05
 NEAR_LIMIT_RATIO = 0.90
 STRAY_RATIO = 0.05
 """Share of readings; the gate itself calls a run doubtful above it."""
+LOW_CLOCK_RATIO, AT_WORK_RATIO = 0.50, 0.20
+"""A card that works and runs at less than half of its highest clock has a cap that NVML gives no reason for."""
 # NVML clock-event reasons that are no trouble.
 HARMLESS = {"gpu_idle", "idle", "none", "applications_clocks_setting", "sync_boost", "display_clock_setting"}
 POWER_CAPS = {"sw_power_cap", "power_cap"}
@@ -52,29 +54,43 @@ def above_bound(seen: Observed) -> Finding | None:
 
 def throttle(seen: Observed) -> Finding | None:
     """Clocks were held back, in more than stray readings; a power cap counts where a card really draws near its limit."""
-    cards = {str(gpu.get("index")): sorted(reason for reason in _reasons(gpu)) for gpu in seen.gpus}
-    cards = {index: reasons for index, reasons in cards.items() if reasons}
+    cards = {card_name(gpu): reasons for gpu in seen.gpus if (reasons := held_back(gpu))}
     if not cards:
         return None
     reasons = sorted({reason for named in cards.values() for reason in named})
     only_power = all(reason.lower() in POWER_CAPS for reason in reasons)
+    slowed = [_clock_share(gpu) for gpu in seen.gpus if held_back(gpu)]
+    known = [share for share in slowed if share is not None]
     return finding(
         "GATE-THROTTLE",
-        f"clocks were held back during the run on card {', '.join(cards)}: {', '.join(reasons)}",
+        f"clocks were held back during the run on {', '.join(cards)}: {', '.join(reasons)}",
         "raise the power limit if the site allows it, or accept the figure as this limit's"
         if only_power
         else "see to cooling and power supply of these cards; a figure taken while throttled does not judge the configuration",
+        lost=1 - min(known) if known else 0.5,
         cards=cards,
+        clock_ratio=min(known) if known else None,
     )
 
 
-def _reasons(gpu: Mapping[str, Any]) -> list[str]:
+def held_back(gpu: Mapping[str, Any]) -> list[str]:
+    """Return why the clocks of a card were lower than they could be, nothing for idle clocks and stray readings."""
     power = gpu.get("power_w") or {}
     drawn, limit, held = number(power.get("mean")), number(power.get("limit")), number(gpu.get("throttled_ratio"))
     capped = drawn is not None and limit is not None and drawn >= NEAR_LIMIT_RATIO * limit
     stray = held is not None and held <= STRAY_RATIO
     named = [str(reason) for reason in gpu.get("throttle") or () if str(reason).lower() not in HARMLESS]
-    return [reason for reason in named if (capped if reason.lower() in POWER_CAPS else not stray)]
+    found = [reason for reason in named if (capped if reason.lower() in POWER_CAPS else not stray)]
+    share, busy = _clock_share(gpu), number(gpu.get("utilization_ratio"))
+    if not found and share is not None and share < LOW_CLOCK_RATIO and busy is not None and busy >= AT_WORK_RATIO:
+        found = ["clock_cap"]
+    return sorted(found)
+
+
+def _clock_share(gpu: Mapping[str, Any]) -> float | None:
+    clock = gpu.get("sm_clock_mhz") or {}
+    mean, most = number(clock.get("mean")), number(clock.get("max"))
+    return None if mean is None or not most else mean / most
 
 
 def headroom(seen: Observed) -> Finding | None:

@@ -15,6 +15,7 @@ from .folded import Folded, Over
 PERIOD_S = 0.2
 # An engine that takes long to answer is asked less often: waiting for answers takes a thirtieth of the time at most.
 PAUSE_PER_WORK = 30
+MOST_STILL = 64
 # Names as SGLang 0.5.23 spells them (recorded from the real engine, and read in srt/observability/metrics_collector.py).
 GAUGES = {
     "sglang:num_running_reqs": "running_reqs",
@@ -49,7 +50,10 @@ class EngineWatch:
     def __init__(self, clock_ns: Callable[[], int], write: Callable[[Mapping[str, Any]], None]) -> None:
         self._clock_ns, self._write = clock_ns, write
         self._folded = Folded()
+        self._grew: tuple[float, int] | None = None
         self.latest: dict[str, float] = {}
+        self.still: list[tuple[int, int]] = []
+        """Spans [ns] in which requests were in the engine and no pass of it ended, the longest ones."""
 
     async def run(self, client: Client) -> None:
         while True:
@@ -64,7 +68,22 @@ class EngineWatch:
         if values:
             self.latest = values
             self._folded.add(ns, values)
+            self._standing(ns, values)
             self._write({"ns": ns, "engine": {name: round(value, 6) for name, value in values.items()}})
+
+    def _standing(self, ns: int, values: Mapping[str, float]) -> None:
+        passes = [value for name, value in values.items() if name.endswith("_passes")]
+        if not passes:
+            return
+        waiting = values.get("running_reqs", 1.0) + values.get("queued_reqs", 0.0) > 0
+        if self._grew is None or sum(passes) != self._grew[0] or not waiting:
+            self._grew = sum(passes), ns
+        elif self.still and self.still[-1][0] == self._grew[1]:
+            self.still[-1] = self._grew[1], ns
+        else:
+            self.still.append((self._grew[1], ns))
+            if len(self.still) > MOST_STILL:
+                self.still.remove(min(self.still[:-1], key=lambda span: span[1] - span[0]))
 
     def over(self, windows: Sequence[tuple[int, int]]) -> Over:
         return self._folded.over(windows)

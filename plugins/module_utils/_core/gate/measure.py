@@ -12,6 +12,7 @@ from typing import Any
 from ..units import NS_PER_S, ns_to_ms, ns_to_s
 from . import engine
 from .arrivals import OpenLoop, gaps_s
+from .beside import client_e2e_ms, engine_facts
 from .bound import PointBound
 from .client import Client
 from .engine_watch import EngineWatch
@@ -68,6 +69,12 @@ class PointRun:
     looks: Looks = field(default_factory=Looks)
     _reported: float = 0.0
 
+    @property
+    def windows(self) -> list[tuple[int, int]]:
+        """The measured window of this point, as far as it has come."""
+        load = self.load
+        return [] if load.window_start_ns is None or load.window_end_ns is None else [(load.window_start_ns, load.window_end_ns)]
+
     async def run(self, client: Client) -> None:
         """Measure; leaves its traces in ``load`` whatever happens."""
         plan = self.against.plan
@@ -121,8 +128,15 @@ class PointRun:
             await asyncio.sleep(COUNTER_PAUSE_S)
         return metrics
 
-    def entry(self, *, gpus: list[dict[str, Any]], stream_interval: int | None, doubts: list[str]) -> dict[str, Any]:
-        """Return this point as it stands in the result."""
+    def entry(
+        self,
+        *,
+        gpus: list[dict[str, Any]],
+        stream_interval: int | None,
+        doubts: list[str],
+        beside: Mapping[str, Any] | None = None,
+    ) -> dict[str, Any]:
+        """Return this point as it stands in the result; ``beside``: what host and stalls were seen to be."""
         plan, load, bound = self.against.plan, self.load, self.against.bound
         speed_limit = None if bound is None else bound.tokens_per_s
         figures = point_figures(load, self.point.limits, plan.confidence)
@@ -163,9 +177,12 @@ class PointRun:
                 "graph_passes": passes,
                 "num_running_reqs": self.engine_watch.latest.get("running_reqs"),
                 "gen_throughput": self.engine_watch.latest.get("generated_tokens_per_s"),
+                **engine_facts(self.engine_watch.over(self.windows)),
             },
+            **(beside or {}),
             "client": {
                 "cpu_ratio": None if self.cpu_ratio is None else round(self.cpu_ratio, 4),
+                "e2e_mean_ms": client_e2e_ms(load),
                 **({} if load.rate is None else {"late_ms": percentiles(sorted(map(ns_to_ms, load.late_ns)))}),
             },
             "verdict": verdict,

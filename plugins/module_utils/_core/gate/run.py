@@ -16,6 +16,7 @@ from ..errors import InferopsError
 from ..units import human_seconds, ns_to_s
 from . import engine, probes
 from .asking import Asker
+from .beside import beside_facts
 from .bound import PointBound, mean_context, with_limits
 from .client import Client, clean_base_url, http_library
 from .clocks import ClockWatch
@@ -275,15 +276,14 @@ class Gate:
         run, self._current = self._current, None
         if run is None or not hasattr(run, "load"):
             return
-        load = run.load
-        window = [] if load.window_start_ns is None else [(load.window_start_ns, load.window_end_ns or self.clock_ns())]
-        if load.rate is not None:
-            run.against = replace(run.against, bound=self._bound(max(round(in_flight_mean(load) or 0), 1)))
-        cards = self.cards.summary(window)
+        if run.load.rate is not None:
+            run.against = replace(run.against, bound=self._bound(max(round(in_flight_mean(run.load) or 0), 1)))
+        cards = self.cards.summary(run.windows)
         doubts = throttled(cards)
         if strangers := self.cards.newcomers():
             doubts.append(f"other processes computed on the cards: {', '.join(map(str, strangers))}")
-        entry = run.entry(gpus=cards, stream_interval=self._stream_interval, doubts=doubts)
+        beside = beside_facts(run.engine_watch, run.windows, self.beside.host, self.cards.busy)
+        entry = run.entry(gpus=cards, stream_interval=self._stream_interval, doubts=doubts, beside=beside)
         self.points.append(entry)
         self.folder.result(self.result())
         self._report(point_line(run.index, run.count, entry))
