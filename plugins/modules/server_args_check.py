@@ -52,6 +52,9 @@ attributes:
     description: The same arguments and source give the same report.
     support: full
 notes:
+  - Without O(live_python) the answer is kept for the next time in C(~/.cache/inferops/check) of the account it runs as, or below
+    E(INFEROPS_CACHE) or E(XDG_CACHE_HOME); not in check mode, not with a secret among the arguments or in their environment, and
+    not where the environment says C(INFEROPS_CHECK_CACHE=off). A kept answer counts while the content of the source is the same.
   - Needs Python 3.11 or newer on the host, as the tools environment has; O(live_python) may be 3.10 or newer.
 seealso:
   - module: inferops.sglang.server_args_diff
@@ -125,6 +128,7 @@ text:
 
 from ansible.module_utils.basic import AnsibleModule
 
+from ..module_utils._core.args.answers import default_answers
 from ..module_utils._core.args.module_input import COMMAND_LINE, check_with
 from ..module_utils._core.errors import InferopsError
 
@@ -146,7 +150,7 @@ def main() -> None:
         supports_check_mode=True,
     )
     try:
-        argv, report = check_with(module.params)
+        argv, report = check_with(module.params, None if module.check_mode else default_answers())
     except InferopsError as exc:
         module.fail_json(msg=str(exc), **exc.details)
     whole = report.as_dict()

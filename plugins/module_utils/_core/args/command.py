@@ -11,11 +11,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..errors import InferopsError
+from .answers import SWITCH, Answers, default_answers
+from .kept import check_kept, kept, may_be_kept
 from .report import Report, jsonable
 from .topics import TOPICS
 
 if TYPE_CHECKING:
     from .flags import FlagTable
+    from .kept import Texts
+    from .source import SourceTree
 
 
 def register(commands: Any) -> None:
@@ -30,19 +34,19 @@ def register(commands: Any) -> None:
         metavar="PYTHON",
         help="interpreter of the installed release: SGLang itself is asked too, and its answer counts",
     )
-    one.add_argument("--format", choices=("text", "json", "junit", "github"), default="text")
+    _output(one, "text", "json", "junit", "github")
     one.set_defaults(run=run_check)
 
     why = commands.add_parser("explain", help="every path that changes a feature, and which one decides")
     why.add_argument("topic", metavar="TOPIC", help="one of " + ", ".join(TOPICS) + ", or a field or a part of field names")
     _source(why)
     _situation(why)
-    why.add_argument("--format", choices=("text", "json"), default="text")
+    _output(why, "text", "json")
     why.set_defaults(run=run_explain)
 
     table = commands.add_parser("flags", help="the flag table of a release")
     _source(table)
-    table.add_argument("--format", choices=("text", "json"), default="text")
+    _output(table, "text", "json")
     table.set_defaults(run=run_flags)
 
     two = commands.add_parser("diff", help="what an upgrade changes")
@@ -50,12 +54,17 @@ def register(commands: Any) -> None:
     two.add_argument("--to", dest="new", required=True, metavar="PATH|WHEEL")
     _situation(two)
     two.add_argument("--accept", action="append", default=[], metavar="CODE=REASON", help="let a finding pass, with a reason")
-    two.add_argument("--format", choices=("text", "json", "junit", "github"), default="text")
+    _output(two, "text", "json", "junit", "github")
     two.set_defaults(run=run_diff)
 
 
 def _source(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--source", required=True, metavar="PATH|WHEEL", help="site-packages, source folder or wheel of SGLang")
+
+
+def _output(parser: argparse.ArgumentParser, *formats: str) -> None:
+    parser.add_argument("--format", choices=formats, default="text")
+    parser.add_argument("--no-cache", action="store_true", help=f"work the answer out anew and keep none, as {SWITCH}=off does")
 
 
 def _situation(parser: argparse.ArgumentParser) -> None:
@@ -66,13 +75,17 @@ def _situation(parser: argparse.ArgumentParser) -> None:
 
 
 def run_check(space: argparse.Namespace) -> int:
-    from .check import check  # deferred like the others here: all subcommands of the area are registered at start
-    from .live.ask import Interpreter
-
     expect = {name: _value(value) for name, value in (_pair(text, "--expect") for text in space.expect)}
-    known = _known(space)
-    live = Interpreter(space.live, known["env"]) if space.live is not None else None
-    report = check(space.argv, source_root=space.source, accept=_accept(space), expect=expect, live=live, **known)
+    known, accept = _known(space), _accept(space)
+    if space.live is not None:
+        from .check import check  # deferred like the others here: an answer that was kept needs none of it
+        from .live.ask import Interpreter
+
+        live = Interpreter(space.live, known["env"])
+        report = check(space.argv, source_root=space.source, accept=accept, expect=expect, live=live, **known)
+    else:
+        asked = {"argv": space.argv, "accept": accept, "expect": expect, **known}
+        report = check_kept(_answers(space), space.source, asked)
     _say(_format(report, space.format))
     if space.format != "text":
         print(report.summary(), file=sys.stderr)
@@ -80,42 +93,64 @@ def run_check(space: argparse.Namespace) -> int:
 
 
 def run_explain(space: argparse.Namespace) -> int:
-    from .check import check
-    from .explain import explain
-    from .flags import read_flags
-    from .source import open_source
-
-    tree = open_source(space.source)
     known = _known(space)
 
-    def watched(statements: Any) -> Report:
-        return check(space.argv, source_root=tree, watch=statements, **known)
+    def make(trees: list[SourceTree], read: Texts) -> tuple[dict[str, Any], bool]:
+        from .check import check
+        from .explain import explain
+        from .flags import read_flags
 
-    found = explain(space.topic, tree, read_flags(tree), watched if space.argv else None)
-    _say(_json(found.as_dict()) if space.format == "json" else found.text())
+        def watched(statements: Any) -> Report:
+            return check(space.argv, source_root=trees[0], watch=statements, read_text=read, **known)
+
+        table = read_flags(trees[0])
+        found = explain(space.topic, trees[0], table, watched if space.argv else None)
+        lasting = may_be_kept([table], space.argv, known["env"], read, found.report.undecided if found.report else ())
+        return {"out": _json(found.as_dict()) if space.format == "json" else found.text()}, lasting
+
+    asked = {"what": "explain", "topic": space.topic, "format": space.format, "argv": space.argv, **known}
+    _say(kept(_answers(space), asked, [space.source], make)["out"])
     return 0
 
 
 def run_flags(space: argparse.Namespace) -> int:
-    from .flags import read_flags
-    from .source import open_source
+    def make(trees: list[SourceTree], dummy: Texts) -> tuple[dict[str, Any], bool]:
+        from .flags import read_flags
 
-    table = read_flags(open_source(space.source))
-    _say(_json(flags_dict(table)) if space.format == "json" else _flags_text(table))
+        table = read_flags(trees[0])
+        return {"out": _json(flags_dict(table)) if space.format == "json" else _flags_text(table)}, True
+
+    _say(kept(_answers(space), {"what": "flags", "format": space.format}, [space.source], make)["out"])
     return 0
 
 
 def run_diff(space: argparse.Namespace) -> int:
-    from .diff import diff
+    known, accept = _known(space), _accept(space)
 
-    found = diff(space.old, space.new, space.argv or None, accept=_accept(space), **_known(space))
-    if space.format == "json":
-        _say(_json(found.as_dict()))
-    else:
-        _say({"text": found.text, "junit": found.junit, "github": found.github}[space.format]())
+    def make(trees: list[SourceTree], read: Texts) -> tuple[dict[str, Any], bool]:
+        from .diff import diff
+        from .flags import read_flags
+
+        found = diff(trees[0], trees[1], space.argv or None, accept=accept, **known)
+        if space.format == "json":
+            written = _json(found.as_dict())
+        else:
+            written = {"text": found.text, "junit": found.junit, "github": found.github}[space.format]()
+        out = {"out": written, "err": found.summary(), "status": found.exit_status}
+        reports = (found.upgrade.before, found.upgrade.after, found.upgrade.rewritten) if found.upgrade else ()
+        undecided = [entry for report in reports for entry in report.undecided]
+        return out, may_be_kept([read_flags(tree) for tree in trees], space.argv, known["env"], read, undecided)
+
+    asked = {"what": "diff", "format": space.format, "argv": space.argv, "accept": accept, **known}
+    found = kept(_answers(space), asked, [space.old, space.new], make)
+    _say(found["out"])
     if space.format != "text":
-        print(found.summary(), file=sys.stderr)
-    return found.exit_status
+        print(found["err"], file=sys.stderr)
+    return int(found["status"])
+
+
+def _answers(space: argparse.Namespace) -> Answers | None:
+    return None if space.no_cache else default_answers()
 
 
 def flags_dict(table: FlagTable) -> dict[str, Any]:

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import datetime
 import functools
 import json
 import re
@@ -12,11 +13,13 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import InferopsError
+from .answers import Answers
 from .check import check
 from .diff import Difference, diff
 from .find_release import find_release
 from .findings import Finding
 from .flags import FlagTable, read_flags
+from .kept import Texts, kept, may_be_kept
 from .live.ask import Interpreter
 from .render import render_argv
 from .report import Report
@@ -66,26 +69,44 @@ def read_model_config(path: str | None) -> dict[str, Any] | None:
     return config
 
 
-def check_with(params: Mapping[str, Any]) -> tuple[list[str], Report]:
-    """Return (argv, report) for the parameters of server_args_check."""
-    tree = open_source(params["source_root"])
+def check_with(params: Mapping[str, Any], answers: Answers | None = None) -> tuple[list[str], Report]:
+    """Return (argv, report) for the parameters of server_args_check.
+
+    answers: where they are kept. What the live tier says is asked anew each time: it depends on the whole host.
+    """
     live = _interpreter(params)
-    table = functools.cache(lambda: _table(tree, live))
-    argv = _words(params, table) or []
-    report = check(
-        argv,
-        source_root=tree,
-        facts=params.get("facts"),
-        model_config=read_model_config(params.get("model_config_path")),
-        env=_environment(params),
-        accept=params.get("accept") or (),
-        expect=params.get("expect"),
-        live=live,
-    )
-    if params.get("argv") is None and params.get("args"):
-        named = [_named(finding, argv, table(), str(params.get("args_label") or "args")) for finding in report.findings]
-        report = replace(report, findings=named)
-    return argv, report
+    model_config, env = read_model_config(params.get("model_config_path")), _environment(params)
+    accept = params.get("accept") or ()
+
+    def make(trees: list[SourceTree], read: Texts) -> tuple[dict[str, Any], bool]:
+        tree = trees[0]
+        table = functools.cache(lambda: _table(tree, live))
+        argv = _words(params, table) or []
+        report = check(
+            argv,
+            source_root=tree,
+            facts=params.get("facts"),
+            model_config=model_config,
+            env=env,
+            accept=accept,
+            expect=params.get("expect"),
+            read_text=read,
+            live=live,
+        )
+        if params.get("argv") is None and params.get("args"):
+            named = [_named(finding, argv, table(), str(params.get("args_label") or "args")) for finding in report.findings]
+            report = replace(report, findings=named)
+        known = table()
+        lasting = live is None and known is not None and may_be_kept([known], argv, env, read, report.undecided)
+        return {"argv": argv, "report": report.kept()}, lasting
+
+    told = ("argv", "args", "args_label", "facts", "expect")
+    # An acceptance may end with the day.
+    day = str(datetime.date.today()) if any(entry.get("expires") for entry in accept) else None
+    asked = {name: params.get(name) for name in told}
+    asked |= {"what": "module", "model_config": model_config, "env": env, "accept": accept, "day": day}
+    found = kept(answers if live is None else None, asked, [params["source_root"]], make)
+    return found["argv"], Report.from_kept(found["report"])
 
 
 def _named(finding: Finding, argv: list[str], table: FlagTable | None, label: str) -> Finding:

@@ -76,6 +76,17 @@ class Report:
             "findings": [finding.as_dict() for finding in self.findings],
         }
 
+    def kept(self) -> dict[str, Any]:
+        """Return the report as it is kept: all that is written of it, in any format."""
+        return self.as_dict() | {"positions": [finding.position for finding in self.findings]}
+
+    @classmethod
+    def from_kept(cls, kept: Mapping[str, Any]) -> Report:
+        """Return the report that ``kept`` was made of, without the visits."""
+        findings = [Finding(**one, position=position) for one, position in zip(kept["findings"], kept["positions"], strict=True)]
+        values = {key: value for key, value in kept.items() if key not in ("findings", "positions")}
+        return cls(**values, findings=findings)
+
     def summary(self) -> str:
         """Return one line: release, what SGLang itself would do, our word, how many findings of each level."""
         counts = Counter(finding.level for finding in self.findings if finding.accepted is None)

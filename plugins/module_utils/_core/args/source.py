@@ -123,10 +123,12 @@ class SourceTree:
     """Read access to one release. Paths are relative to the ``sglang`` package, as in ``srt/server_args.py``."""
 
     def __init__(self, store: Store, label: str) -> None:
-        self._store = store
+        self.store = store
         self._text: dict[str, str | None] = {}
         self._modules: dict[str, ast.Module | None] = {}
         self._outlines: dict[str, Outline] = {}
+        # Prefixes of which the files were listed.
+        self.listed: set[str] = set()
         # What readers have worked out about this tree, so that it is worked out once.
         self.memo: dict[str, Any] = {}
         self.label = label
@@ -135,15 +137,21 @@ class SourceTree:
     def read(self, rel: str) -> str | None:
         """Return the text of a file, or None where the release has no such file."""
         if rel not in self._text:
-            self._text[rel] = self._store.read(rel)
+            self._text[rel] = self.store.read(rel)
         return self._text[rel]
+
+    @property
+    def looked_for(self) -> list[str]:
+        """The files that were asked for up to now, also those that are absent."""
+        return list(self._text)
 
     def exists(self, rel: str) -> bool:
         return self.read(rel) is not None
 
     def glob(self, prefix: str) -> list[str]:
         """Return the ``.py`` files whose path starts with the prefix, sorted."""
-        return self._store.glob(prefix)
+        self.listed.add(prefix)
+        return self.store.glob(prefix)
 
     def module(self, rel: str) -> ast.Module | None:
         """Return the syntax tree of a file, parsed once; None where it is absent or not Python this interpreter can read."""
@@ -191,7 +199,7 @@ class SourceTree:
         for rel in ("_version.py", "version.py"):
             if match := _VERSION.search(self.read(rel) or ""):
                 return match[1]
-        if match := _METADATA_VERSION.search(self._store.metadata() or ""):
+        if match := _METADATA_VERSION.search(self.store.metadata() or ""):
             return match[1]
         return "unknown"
 
@@ -204,15 +212,21 @@ def open_source(path: str | Path) -> SourceTree:
     root = Path(path)
     if root.is_file():
         return SourceTree(_open_wheel(root), root.name)
-    for package in (root / PACKAGE, root, root / "python" / PACKAGE):
-        if (package / LANDMARK).is_file():
-            return SourceTree(FolderStore(package), str(package))
+    package = package_in(root)
+    if package is not None:
+        return SourceTree(FolderStore(package), str(package))
     raise InferopsError(
         f"no SGLang source at {root}",
         where=str(root),
         why=f"expected {PACKAGE}/{LANDMARK} below it, or a sglang wheel" if root.exists() else "the path does not exist",
         do="give the site-packages folder of the release under test, a source checkout, or a sglang-*.whl file",
     )
+
+
+def package_in(root: Path) -> Path | None:
+    """Return the package folder of a site-packages or source folder, or the folder itself where it is one; None for neither."""
+    places = (root / PACKAGE, root, root / "python" / PACKAGE)
+    return next((place for place in places if (place / LANDMARK).is_file()), None)
 
 
 def _open_wheel(path: Path) -> WheelStore:
