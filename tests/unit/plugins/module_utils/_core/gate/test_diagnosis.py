@@ -6,9 +6,10 @@ from __future__ import annotations
 import copy
 import json
 import random
+import re
 
 import pytest
-from ansible_collections.inferops.sglang.plugins.module_utils._core.gate.diagnosis import diagnose
+from ansible_collections.inferops.sglang.plugins.module_utils._core.gate.diagnosis import CODES, diagnose
 
 EVIDENCE = {"num_layers": 61, "pp_size": 8, "tp_size": 1}
 
@@ -196,3 +197,10 @@ def test_any_part_may_be_unknown_without_a_crash():
 
     for _round in range(300):
         json.dumps(diagnose(thinned(whole), thinned(EVIDENCE)))
+
+
+def test_every_code_has_a_row_and_a_section_for_people(fixtures):
+    text = (fixtures.parents[1] / "docs" / "diagnosis.md").read_text(encoding="utf-8")
+    rows = set(re.findall(r"^\| `(GATE-[A-Z0-9-]+)` \|", text, re.M))
+    sections = set(re.findall("GATE-[A-Z0-9-]+", "".join(re.findall("^## .*$", text, re.M))))
+    assert rows == sections == set(CODES)
