@@ -27,8 +27,9 @@ MOST_BYTES = 64 << 20
 _PARTS = ("args", "topology")
 
 
-def default_answers(environ: Mapping[str, str] = os.environ) -> Answers | None:
+def default_answers(environ: Mapping[str, str] | None = None) -> Answers | None:
     """Return the folder of this account: INFEROPS_CACHE, else XDG_CACHE_HOME/inferops, else ~/.cache/inferops; None for off."""
+    environ = os.environ if environ is None else environ
     if environ.get(SWITCH, "").lower() in OFF:
         return None
     base = environ.get("INFEROPS_CACHE") or ""
@@ -47,10 +48,13 @@ class Answers:
         self.folder = folder
 
     def name_of(self, asked: Mapping[str, Any]) -> str | None:
-        """Return the name of a question; None for one that JSON cannot hold. The order of mappings counts, as it may for us."""
+        """Return the name of a question; None for one that JSON cannot hold, or where the code that answers cannot be told.
+
+        The order of mappings counts, as it may for us.
+        """
         try:
             text = json.dumps([code_mark(), sys.version, asked])
-        except (TypeError, ValueError, RecursionError):
+        except (OSError, TypeError, ValueError, RecursionError):
             return None
         return hashlib.sha256(text.encode("ascii")).hexdigest()
 
@@ -142,7 +146,9 @@ def code_files(core: Path = Path(__file__).parents[1]) -> Iterator[tuple[str, by
         return
     import zipfile  # deferred: only within an archive, as Ansible makes one for each module
 
-    archive = next(one for one in core.parents if one.is_file())
+    archive = next((one for one in core.parents if one.is_file()), None)
+    if archive is None:
+        raise OSError(f"nothing to tell the code by at {core}")
     inside = core.relative_to(archive).as_posix() + "/"
     with zipfile.ZipFile(archive) as packed:
         for entry in packed.infolist():

@@ -14,6 +14,7 @@ from .asking import NO_THINKING, Asker, said
 from .cached_turn import cached_turn
 from .long_context import long_context
 from .plan import GatePlan
+from .plan_correctness import Graded as GradedRule
 from .scored import Graded, Score, scored
 from .stream import Trace
 from .tool_items import TOOLS, CallItem, call_items
@@ -64,9 +65,9 @@ async def check_answers(
     if not found.wrong and calls.items and (calls.asked or resolved.get("tool_call_parser")):
         say(f"asking for {calls.items} tool calls")
         found.take("tool_calls", await _tool_calls(asker, plan))
-    if not found.wrong and items:
+    if not found.wrong and rules.graded is not None:
         say(f"asking {len(items)} questions with known answers")
-        score = await _graded(asker, plan, items, promoted)
+        score = await _graded(asker, plan, rules.graded, items, promoted)
         found.take("graded", score)
         found.figures["graded"]["set"] = graded_items.digest(items)
     if not found.wrong and rules.long_context is not None:
@@ -101,13 +102,15 @@ def _graded_items(plan: GatePlan) -> tuple[graded_items.Item, ...]:
     return graded_items.generated(rule.items, plan.seed) if rule.file is None else graded_items.from_file(Path(rule.file))
 
 
-async def _graded(asker: Asker, plan: GatePlan, items: Sequence[graded_items.Item], promoted: Mapping[str, Any] | None) -> Score:
-    rule = plan.correctness.graded
-    assert rule is not None
-    allowed = rule.max_tokens
-
+async def _graded(
+    asker: Asker,
+    plan: GatePlan,
+    rule: GradedRule,
+    items: Sequence[graded_items.Item],
+    promoted: Mapping[str, Any] | None,
+) -> Score:
     async def one(item: graded_items.Item) -> Graded:
-        trace = await asker.ask([{"role": "user", "content": item.prompt}], max_tokens=allowed)
+        trace = await asker.ask([{"role": "user", "content": item.prompt}], max_tokens=rule.max_tokens)
         return Graded(item.kind, item.prompt, said(trace), _wrong(item, trace))
 
     answers = await in_parallel(one, items, at_once=rule.concurrency)

@@ -89,7 +89,7 @@ def _item(line: str, where: str) -> Item:
 
 
 def _bare(text: str) -> str:
-    return text.strip(" \t\"'`*_.:!“”‘’").casefold()
+    return text.strip(" \t\"'`*_.:!\u201c\u201d\u2018\u2019").casefold()
 
 
 def _sum(source: random.Random) -> Item:
