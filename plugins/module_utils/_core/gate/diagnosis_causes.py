@@ -107,7 +107,7 @@ def fill(seen: Observed) -> Finding | None:
     if not single or pp_size is None or pp_size < 2:
         return None
     worst: tuple[float, Mapping[str, Any], float, float] | None = None
-    for point in seen.points:
+    for point in seen.closed:
         concurrency, speed = point.get("concurrency"), number(point.get("output_tokens_per_s"))
         if not isinstance(concurrency, int) or concurrency < 2 or speed is None:
             continue

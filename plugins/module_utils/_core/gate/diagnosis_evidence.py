@@ -57,8 +57,13 @@ class Observed:
         total = (self.graph_passes or 0) + (self.eager_passes or 0)
         return (self.graph_passes or 0) / total if total else None
 
+    @property
+    def closed(self) -> tuple[Mapping[str, Any], ...]:
+        """The points that kept a number of requests in flight. Arrivals at a rate leave gaps, which would pass for waits."""
+        return tuple(point for point in self.points if point.get("rate") is None)
+
     def point(self, concurrency: int) -> Mapping[str, Any] | None:
-        return next((point for point in self.points if point.get("concurrency") == concurrency), None)
+        return next((point for point in self.closed if point.get("concurrency") == concurrency), None)
 
     @property
     def largest(self) -> Mapping[str, Any] | None:

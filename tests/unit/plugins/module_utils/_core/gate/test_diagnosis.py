@@ -121,6 +121,17 @@ def test_eager_passes_alone_do_not_make_it_launch_bound():
     assert "GATE-EAGER" in codes(run({1: 45.0}, graph=0.0))
 
 
+def test_gaps_between_arrivals_are_no_waits_of_the_server():
+    result = run({1: 35.6, 16: 156.4})
+    seldom = copy.deepcopy(result["points"][0]) | {"rate": 0.05, "output_tokens_per_s": 12.8}
+    idle = [card(index, utilization_ratio=0.04) for index in range(8)]
+    crowd = copy.deepcopy(result["points"][1]) | {"rate": 0.5, "concurrency": 12, "output_tokens_per_s": 60.0}
+    fed = result | {"points": [seldom | {"gpus": idle}, crowd], "gpus": idle}
+    assert codes(fed) == []
+    closed = fed | {"points": [point | {"rate": None} for point in fed["points"]]}
+    assert set(codes(closed)) >= {"GATE-SLOW-HOP", "GATE-FILL"}, "the same figures of closed loops do accuse"
+
+
 def test_without_a_bound_low_power_is_the_second_witness():
     assert "GATE-LAUNCH" in codes(run({1: 24.7}, graph=0.0, bounds={}))
     assert "GATE-LAUNCH" not in codes(run({1: 24.7}, graph=0.0, bounds={}, cards=BUSY))
