@@ -83,6 +83,7 @@ def judge_slow_gate(judged: Judgement, after: View) -> None:
     found = codes(result)
     for code, cause in (("GATE-LAUNCH", "launch-bound"), ("GATE-FILL", "poor pipeline fill"), ("GATE-POWER", "idle cards")):
         judged.expect(code in found, f"the evidence names {cause} ({code})", found)
+    judged.expect(found[:1] == ["GATE-LAUNCH"], "launches come first", found)
 
 
 def judge_progress(judged: Judgement, played: Played) -> None:

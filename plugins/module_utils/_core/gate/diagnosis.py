@@ -72,10 +72,15 @@ def diagnose(result: Mapping[str, Any], evidence: Mapping[str, Any]) -> list[Fin
         fill = None
     elif {item["code"] for item in causes} & EMPTIES_STAGES:
         fill = None
-    causes.sort(key=lambda item: -float(item["evidence"].get("lost_ratio", 0.0)))
+    causes.sort(key=lambda item: _rank(item, eager=launch is not None))
     causes += [fill] if fill is not None else []
     signs = [diagnosis_cards.power(seen) if causes else None, diagnosis_figures.headroom(seen)]
     return [item for item in (*first, *causes, *signs) if item is not None]
+
+
+def _rank(cause: Finding, *, eager: bool) -> tuple[bool, float]:
+    """Order causes by the time they take. The scheduler's share can be judged once the host need not launch every kernel."""
+    return eager and cause["code"] == "GATE-SCHEDULER", -float(cause["evidence"].get("lost_ratio", 0.0))
 
 
 def _without_echoes(causes: list[Finding]) -> list[Finding]:

@@ -71,6 +71,16 @@ def test_the_slow_run_of_the_story_names_its_causes_with_numbers_r7():
         assert item["do"] and json.dumps(item["evidence"])
 
 
+def test_launches_come_before_the_scheduler_while_the_host_has_to_launch_every_kernel():
+    def first(graph):
+        result = run({1: 24.7, 16: 130.0}, graph=graph)
+        result["points"][1]["engine"] = {"readings": 30, "stage_host_ratio": [0.48] * 8, "stage_forward_ratio": [0.4] * 8}
+        return [code for code in codes(result) if code in ("GATE-LAUNCH", "GATE-SCHEDULER")]
+
+    assert first(0.0) == ["GATE-LAUNCH", "GATE-SCHEDULER"]
+    assert first(1.0) == ["GATE-SCHEDULER"]
+
+
 def test_the_fixed_run_passes_and_still_says_what_is_left():
     found = {item["code"]: item for item in diagnose(run({1: 35.6, 16: 156.4}, limits=(1, 16)), EVIDENCE)}
     assert "GATE-LAUNCH" not in found and "GATE-EAGER" not in found
