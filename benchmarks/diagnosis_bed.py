@@ -27,9 +27,11 @@ from _core.gate.load import PointLoad
 from _core.gate.measure import PointRun
 from _core.gate.nvml import THROTTLE_BITS
 from _core.gate.plan import GatePlan
+from _core.gate.prompts import PromptMaker
 from _core.gate.reasons import graph_passes_of
 from _core.gate.stream import Trace
 from _core.gate.verdict import Yardsticks
+from _core.gate.wire import Wire
 from inferops_fake_engine import gpus
 from inferops_fake_engine.books import Books
 from inferops_fake_engine.clock import FITTED, Faults, Parameters, Pipeline, TokenDone, build_stages
@@ -330,12 +332,13 @@ class Bed:
                 points[-1]["min_output_tokens_per_s"] = share * bound.tokens_per_s
         plan = GatePlan.from_dict({"input_tokens": shape.input_tokens, "output_tokens": shape.output_tokens, "points": points})
         entries, windows = [], []
+        wire = Wire(PromptMaker(seed=plan.seed, nonce="", input_tokens=plan.input_tokens), "kimi", plan)
         for index, point in enumerate(plan.points):
             run = PointRun(
                 index=index,
                 count=len(plan.points),
                 point=point,
-                wire=None,  # type: ignore[arg-type]
+                wire=wire,
                 against=Yardsticks(plan, bounds[point.concurrency]),
                 folder=None,  # type: ignore[arg-type]
                 report=lambda line: None,

@@ -22,7 +22,6 @@ from .load_words import load_words
 from .looks import Looks
 from .metrics import in_flight_mean, percentiles, point_figures, sample
 from .plan import Point
-from .probes import Wire
 from .stream import Trace
 from .throughput import throughput
 from .validity import (
@@ -38,6 +37,7 @@ from .validity import (
     tokens_of,
 )
 from .verdict import Yardsticks, decided, judge_limits, point_verdict
+from .wire import Wire
 
 PROGRESS_S = 2.0
 GENERATED = "sglang:generation_tokens_total"
@@ -85,7 +85,7 @@ class PointRun:
             # Arrivals warm up at full length: only then is the server as full as the rate makes it.
             short = warm_up and self.point.rate is None
             body = self.wire.body(self.index, number, output_tokens=warm_up_tokens if short else None)
-            await client.generate("/v1/completions", body, stall_s=plan.stall_timeout_s, total_s=total_s, trace=trace)
+            await client.generate(self.wire.path, body, stall_s=plan.stall_timeout_s, total_s=total_s, trace=trace)
             self._keep(trace, number, "warmup" if warm_up else self._phase(trace))
             return trace
 
@@ -149,7 +149,7 @@ class PointRun:
         validity = merged(
             [check_load(load, plan, stream_interval=stream_interval), check_passes(passes, plan.require)],
             [
-                *check_cache(figures["cached_tokens_ratio"], plan),
+                *check_cache(figures["cached_tokens_ratio"], plan, self.wire.shared_tokens),
                 *check_counters(engine.counter_gain(self.before, self.after, GENERATED), load, plan),
                 *check_bound(low, None if bound is None else bound.ceiling_tokens_per_s),
                 *check_client(self.cpu_ratio, load, in_flight_mean(load)),

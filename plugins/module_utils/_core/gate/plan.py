@@ -16,6 +16,7 @@ from .plan_limits import LIMITS, Limit, default_limit, limit
 REQUIREMENTS = ("decode_graph_pass_ratio", "prefill_graph_pass_ratio")
 DEFAULT_LIMITS = ("auto", "none")
 ARRIVALS = ("poisson", "constant")
+ENDPOINTS = ("completions", "chat", "generate")
 LOAD_KEYS = ("concurrency", "rate", "arrivals", "max_in_flight")
 MOST_IN_FLIGHT = 1024
 
@@ -54,6 +55,7 @@ class GatePlan:
 
     points: tuple[Point, ...]
     model: str | None = None
+    endpoint: str = "completions"
     input_tokens: int = 512
     output_tokens: int = 256
     confidence: float = 0.95
@@ -81,6 +83,7 @@ class GatePlan:
         plan = cls(
             points=tuple(_point(point, f"plan.points[{index}]", output_tokens) for index, point in enumerate(points)),
             model=read.text(raw.get("model"), "plan.model"),
+            endpoint=read.choice(raw, "endpoint", cls.endpoint, ENDPOINTS),
             input_tokens=read.whole(raw, "input_tokens", cls.input_tokens, least=1),
             output_tokens=output_tokens,
             confidence=read.number(raw, "confidence", cls.confidence, low=0.5, high=0.9999),
@@ -106,6 +109,7 @@ class GatePlan:
         """Return the plan with every default filled in, as it would be written."""
         return {
             "model": self.model,
+            "endpoint": self.endpoint,
             "input_tokens": self.input_tokens,
             "output_tokens": self.output_tokens,
             "confidence": self.confidence,

@@ -1,43 +1,15 @@
 # GNU General Public License v3.0+ (see https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Before the load: is the model there, does it answer sense, and in which form does the server take our prompts."""
+"""Before the load: is the model there, and does it answer sense."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any
-
 from ..errors import InferopsError
-from .asking import COMPLETIONS, REFUSED, Asker, first_token_late
+from .asking import Asker, first_token_late
 from .client import Client
 from .plan import GatePlan
-from .prompts import PromptMaker
 from .stream import Trace
 
-CALIBRATIONS = 3
 MARKS = 4
-
-
-@dataclass(frozen=True)
-class Wire:
-    """How this server is asked: with token ids or words, with a running token count in each chunk or without."""
-
-    maker: PromptMaker
-    model: str
-    plan: GatePlan
-    running_usage: bool = True
-
-    def body(self, point: int, request: int, output_tokens: int | None = None) -> dict[str, Any]:
-        """Return the body of one load request: fixed length, no early end, streamed with usage."""
-        options = {"include_usage": True, "continuous_usage_stats": True} if self.running_usage else {"include_usage": True}
-        return {
-            "model": self.model,
-            "prompt": self.maker.prompt(point, request),
-            "max_tokens": self.plan.output_tokens if output_tokens is None else output_tokens,
-            "temperature": self.plan.temperature,
-            "ignore_eos": True,
-            "stream": True,
-            "stream_options": options,
-        }
 
 
 async def served_model(client: Client, wanted: str | None) -> str:
@@ -104,34 +76,3 @@ def degenerate(trace: Trace, plan: GatePlan) -> bool:
     needed = plan.correctness.min_distinct_characters
     marks_alone = trace.characters >= MARKS and not any(map(str.isalnum, visible))
     return not visible or marks_alone or (trace.characters >= 4 * needed and len(visible) < needed)
-
-
-async def settle_wire(client: Client, plan: GatePlan, model: str, maker: PromptMaker) -> tuple[Wire | None, str | None]:
-    """Find out how to ask; return (wire, None) or (None, why the server cannot be loaded).
-
-    Token ids give the exact length. A server that refuses them gets words, calibrated on its own count of the prompt.
-    """
-    wire = Wire(maker, model, plan)
-    trace = await _probe(client, wire, 0)
-    if trace.http_status in REFUSED:
-        wire = Wire(maker, model, plan, running_usage=False)
-        trace = await _probe(client, wire, 1)
-    if trace.http_status in REFUSED:
-        maker.words = plan.input_tokens
-        for attempt in range(CALIBRATIONS):
-            trace = await _probe(client, wire, 2 + attempt)
-            if trace.status != "ok" or trace.input_tokens is None or trace.input_tokens == plan.input_tokens:
-                break
-            maker.calibrate(trace.input_tokens)
-    return (wire, None) if trace.status == "ok" else (None, f"first load request: {trace.error}")
-
-
-async def _probe(client: Client, wire: Wire, number: int) -> Trace:
-    # Point -1: these prompts never come again in a point. A few tokens are enough to see the form of the answer.
-    return await _ask(client, wire.plan, COMPLETIONS, wire.body(-1, number, output_tokens=min(8, wire.plan.output_tokens)))
-
-
-async def _ask(client: Client, plan: GatePlan, path: str, body: dict[str, Any]) -> Trace:
-    return await client.generate(
-        path, body, stall_s=plan.stall_timeout_s, total_s=max(plan.max_seconds_per_point, plan.stall_timeout_s)
-    )

@@ -12,6 +12,23 @@ LOWEST_TOKEN = 256
 UNKNOWN_VOCABULARY = 2000
 USABLE_SHARE = 0.95
 SYLLABLES = ("ka", "lo", "mi", "ren", "tu", "sel", "vor", "ash", "den", "pli", "gos", "uma", "ter", "nix", "bel", "rad")
+# Short plain words, which byte-pair vocabularies hold as one token each: so many words, so many tokens.
+PLAIN = (
+    "river stone window garden table paper letter number music winter summer spring morning evening night light shadow "
+    "water fire earth wind rain snow ice sea lake hill valley forest tree leaf root seed grain bread milk salt sugar oil "
+    "fish bird horse dog cat cow house door wall floor roof room kitchen bed chair lamp clock glass cup plate knife spoon "
+    "road bridge street town city village market shop school church farm field mill ship boat train car wheel engine iron "
+    "gold silver copper steel wood wool cloth thread coat shirt shoe hat ring box bag key lock rope nail hammer saw book "
+    "page word line story song game ball card coin price money bank law king queen soldier doctor teacher farmer baker "
+    "sailor father mother brother sister child friend guest hand foot head eye ear nose mouth tooth heart blood bone skin "
+    "voice name day week month year hour minute north south east west left right front back top bottom side middle end "
+    "start red blue green white black brown big small long short wide narrow high low deep fast slow hot cold warm dry wet "
+    "new old young strong weak rich poor hard soft heavy sharp round flat open full empty clean quiet loud early late give "
+    "take make break build cut pull push carry throw hold drop turn move walk run jump climb swim fly fall rise sit stand "
+    "sleep wake eat drink cook wash read write draw paint sing play work rest buy sell pay count measure weigh ask answer "
+    "call hear see look find lose keep send bring close begin stop wait hope think know learn teach help thank "
+)
+WORDS = tuple(PLAIN.split())
 
 
 def vocabulary_size(model_config: Mapping[str, Any] | None) -> int | None:
@@ -38,10 +55,5 @@ class PromptMaker:
         """Return prompt number ``request`` of a point; token ids unless ``words`` has been calibrated."""
         source = random.Random(f"{self._key}/{point}/{request}")
         if self.words is None:
-            return [source.randrange(LOWEST_TOKEN, self._top) for dummy in range(self._input_tokens)]
-        return " ".join("".join(source.choices(SYLLABLES, k=source.randint(1, 3))) for dummy in range(self.words))
-
-    def calibrate(self, measured_tokens: int) -> None:
-        """Correct the number of words after the server counted a prompt of the present number of words."""
-        words = self.words or self._input_tokens
-        self.words = max(round(words * self._input_tokens / max(measured_tokens, 1)), 1)
+            return source.choices(range(LOWEST_TOKEN, self._top), k=self._input_tokens)
+        return " ".join(source.choices(WORDS, k=self.words))

@@ -37,6 +37,7 @@ from .report import write_reports
 from .terminal import table
 from .verdict import Yardsticks, run_verdict
 from .watch import Watch
+from .wire import Wire, settle_wire
 
 SCHEMA = 1
 STOP_POLL_S = 0.2
@@ -239,21 +240,17 @@ class Gate:
         found = self.engine["resolved"].get("stream_interval")
         return found if isinstance(found, int) else None
 
-    async def _wire(self, client: Client, model: str) -> probes.Wire | None:
-        maker = PromptMaker(
-            seed=self.plan.seed,
-            nonce=self.nonce,
-            input_tokens=self.plan.input_tokens,
-            vocab_size=vocabulary_size(self.context.model_config),
-        )
-        wire, problem = await probes.settle_wire(client, self.plan, model, maker)
+    async def _wire(self, client: Client, model: str) -> Wire | None:
+        size = vocabulary_size(self.context.model_config)
+        maker = PromptMaker(seed=self.plan.seed, nonce=self.nonce, input_tokens=self.plan.input_tokens, vocab_size=size)
+        wire, problem = await settle_wire(client, self.plan, model, maker)
         if problem is not None:
             self.wrong.append(problem)
-        elif maker.words is not None:
-            self._note("the server takes no token ids: prompts are words, of a length calibrated on its own count")
+        elif wire is not None and (note := wire.note()) is not None:
+            self._note(note)
         return wire
 
-    async def _point(self, index: int, client: Client, wire: probes.Wire) -> None:
+    async def _point(self, index: int, client: Client, wire: Wire) -> None:
         point = self.plan.points[index]
         against = Yardsticks(self.plan, self._bound(point.concurrency), self.context.promoted_result)
         self._current = PointRun(

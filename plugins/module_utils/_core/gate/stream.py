@@ -133,7 +133,6 @@ class Trace:
             self._take_usage(usage, final=not choices)
         if not choices:
             return 0
-        self.events += 1
         choice = choices[0]
         if choice.get("finish_reason") is not None:
             self.finish_reason = choice["finish_reason"]
@@ -144,7 +143,12 @@ class Trace:
             thought, answer = delta.get("reasoning_content") or delta.get("reasoning") or "", delta.get("content") or ""
             if delta.get("tool_calls"):
                 answer += take_calls(self.tool_calls, delta["tool_calls"])
-        return self._take_text(thought, answer, now_ns) if thought or answer else 0
+        if thought or answer:
+            self.events += 1
+            return self._take_text(thought, answer, now_ns)
+        # A token may bring no text yet; but chat opens with a chunk for the role and ends with one for the reason.
+        self.events += delta is None or ("role" not in delta and choice.get("finish_reason") is None)
+        return 0
 
     def settle(self) -> None:
         """Make the chunks sum to the usage of the server.
@@ -184,6 +188,11 @@ class Trace:
         self._take_usage(meta, final=False)
         if isinstance(meta, dict) and isinstance(meta.get("cached_tokens"), int):
             self.cached_tokens = meta["cached_tokens"]
+        ended = meta.get("finish_reason") if isinstance(meta, dict) else None
+        if isinstance(ended, dict):
+            self.finish_reason = ended.get("type")
+            if self.finish_reason == "abort":
+                raise ServerSaidError(str(ended.get("message", "the request was aborted")))
         text = event.get("text")
         if not isinstance(text, str) or not text:
             return 0

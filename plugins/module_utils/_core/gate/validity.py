@@ -48,10 +48,10 @@ def check_load(load: PointLoad, plan: GatePlan, *, stream_interval: int | None) 
     return validity
 
 
-def check_cache(ratio: float | None, plan: GatePlan) -> list[str]:
-    """Return why cached prompts spoil the figure."""
+def check_cache(ratio: float | None, plan: GatePlan, shared_tokens: float = 0.0) -> list[str]:
+    """Return why cached prompts spoil the figure; a chat template before each prompt is the same and may well be cached."""
     limit = plan.correctness.max_cached_tokens_ratio
-    if ratio is None or ratio <= limit:
+    if ratio is None or ratio <= limit + shared_tokens / plan.input_tokens:
         return []
     return [f"{ratio:.1%} of the prompt tokens came from the prefix cache, above {limit:.0%}: prompts were not fresh"]
 

@@ -40,6 +40,9 @@ class Pace:
     metrics: str | None = None
     server_info: dict[str, Any] | None = None
     slow_warm_up: int = 0
+    chat_overhead: int = 0
+    native: bool = True
+    incremental: bool = False
     slots: int | None = None
     """How many loads are served at once; the others wait without a token."""
     counter_factor: float | None = None
@@ -50,8 +53,14 @@ class Pace:
     most_in_flight: int = 0
 
 
+def _prompt(body: dict[str, Any]) -> Any:
+    if "messages" in body:
+        return body["messages"][0]["content"]
+    return body.get("prompt", body.get("input_ids", body.get("text")))
+
+
 def _begin(body: dict[str, Any]) -> str:
-    prompt = body["messages"][0]["content"] if "messages" in body else body["prompt"]
+    prompt = _prompt(body)
     return prompt[:200] if isinstance(prompt, str) else str(prompt)
 
 
@@ -66,7 +75,12 @@ def application(pace: Pace) -> web.Application:
     async def generate(request: web.Request) -> web.StreamResponse:
         body = await request.json()
         pace.seen.append(body)
-        prompt = body.get("prompt", "")
+        native = request.path == "/generate"
+        if native and not pace.native:
+            return web.json_response({"detail": "Not Found"}, status=404)
+        if native:
+            body = {**body, **body["sampling_params"], "max_tokens": body["sampling_params"]["max_new_tokens"]}
+        prompt = _prompt(body)
         if isinstance(prompt, list) and not pace.token_ids:
             return web.json_response({"error": {"message": "prompt must be text"}}, status=400)
         if "messages" in body and not pace.chat:
@@ -88,8 +102,10 @@ def application(pace: Pace) -> web.Application:
         response = web.StreamResponse(headers={"Content-Type": "text/event-stream"})
         await response.prepare(request)
         count = 10**9 if pace.endless else body["max_tokens"] + (5 if pace.max_tokens_ignored else 0)
-        prompt = body.get("prompt", "")
+        prompt, native = _prompt(body), request.path == "/generate"
         inputs = (len(prompt) if isinstance(prompt, list) else 2 * len(prompt.split())) + pace.input_offset
+        inputs += pace.chat_overhead if "messages" in body else 0
+        said = ""
         loop = asyncio.get_running_loop()
         due = loop.time() + pace.ttft_s + (0.2 if len(pace.seen) <= pace.slow_warm_up else 0)
         running = body.get("stream_options", {}).get("continuous_usage_stats") and pace.running_usage
@@ -109,7 +125,16 @@ def application(pace: Pace) -> web.Application:
             else:
                 choice = {"text": piece}
             event: dict[str, Any] = {"choices": [{"index": 0, **choice}]}
-            if running:
+            if native:
+                said = piece if pace.incremental else said + piece
+                meta = {
+                    "prompt_tokens": inputs,
+                    "completion_tokens": sent,
+                    "cached_tokens": pace.cached_tokens,
+                    "finish_reason": None,
+                }
+                event = {"text": said, "output_ids": [1] * sent, "meta_info": meta}
+            if running and not native:
                 event["usage"] = {"prompt_tokens": inputs, "completion_tokens": sent}
             await response.write(f"data: {json.dumps(event)}\n\n".encode())
         pace.generated += sent
@@ -119,7 +144,9 @@ def application(pace: Pace) -> web.Application:
             # A text that begins as an earlier one is found again; prompts of the load never are.
             known = (not load) and _begin(body) in map(_begin, [one for one in pace.seen if one is not body])
             usage["prompt_tokens_details"] = {"cached_tokens": 64 if known else pace.cached_tokens}
-        await response.write(f"data: {json.dumps({'choices': [], 'usage': usage})}\n\ndata: [DONE]\n\n".encode())
+        if not native:
+            await response.write(f"data: {json.dumps({'choices': [], 'usage': usage})}\n\n".encode())
+        await response.write(b"data: [DONE]\n\n")
         return response
 
     async def metrics(_: web.Request) -> web.Response:
@@ -134,6 +161,7 @@ def application(pace: Pace) -> web.Application:
     app.router.add_get("/v1/models", models)
     app.router.add_post("/v1/completions", generate)
     app.router.add_post("/v1/chat/completions", generate)
+    app.router.add_post("/generate", generate)
     app.router.add_get("/metrics", metrics)
     app.router.add_get("/server_info", server_info)
     return app

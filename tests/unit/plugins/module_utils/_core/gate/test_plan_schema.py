@@ -58,6 +58,7 @@ PLANS = st.builds(
         *("model", "input_tokens", "output_tokens", "confidence", "min_seconds_per_point", "max_seconds_per_point"),
         *("stall_timeout_s", "temperature", "seed"),
         inner={
+            "endpoint": st.one_of(st.sampled_from(["completions", "chat", "generate", "embeddings"]), ANY),
             "default_limits": st.one_of(st.sampled_from(["auto", "none", "never"]), ANY),
             "correctness": st.one_of(ODD, CORRECTNESS, CORRECTNESS),
             "sanity": st.one_of(ODD, mapping("prompt", "expect", "max_tokens")),
@@ -166,6 +167,7 @@ def test_both_take_whole_plans_and_refuse_each_fault():
     """So that the property above cannot hold by refusing everything."""
     whole = with_points(
         model="m",
+        endpoint="chat",
         correctness={"graded": {"items": 20}, "tool_calls": True, "long_context": {"input_tokens": 1000}},
         require={"decode_graph_pass_ratio": 0.99},
         sanity={"prompt": "x", "expect": None},
@@ -174,7 +176,14 @@ def test_both_take_whole_plans_and_refuse_each_fault():
     whole["points"].append({"concurrency": 2, "max_ttft_p99_ms": {"limit": 100, "tolerance_ratio": 0.1}})
     assert not list(PLAN.iter_errors(whole))
     GatePlan.from_dict(whole)
-    for fault in ({"seed": -1}, {"confidence": 95}, {"sanity": {"answer": "x"}}, {"default_limits": "never"}, {"modell": "m"}):
+    for fault in (
+        {"seed": -1},
+        {"confidence": 95},
+        {"sanity": {"answer": "x"}},
+        {"default_limits": "never"},
+        {"endpoint": "chats"},
+        {"modell": "m"},
+    ):
         assert list(PLAN.iter_errors({**whole, **fault}))
         with pytest.raises(InferopsError):
             GatePlan.from_dict({**whole, **fault})

@@ -87,3 +87,16 @@ def test_the_native_endpoint_tells_its_text_whole_or_in_parts(incremental):
 def test_an_event_that_is_not_one_json_object_is_an_error(garbage):
     with pytest.raises(ValueError):
         Trace(planned_ns=0).take(garbage, 1)
+
+
+def test_the_frame_of_a_chat_stream_is_no_token():
+    """Role and reason come in chunks of their own (recorded on 0.5.23); a chunk of a token whose text is not whole yet counts."""
+    one = Trace(planned_ns=0)
+    deltas = [{"role": "assistant", "content": ""}, {"content": "a"}, {"content": ""}, {"reasoning_content": None}]
+    for at, delta in enumerate(deltas):
+        choice = {"index": 0, "delta": delta, "finish_reason": "length" if at == 3 else None}
+        one.take(json.dumps({"choices": [choice]}).encode(), at)
+    assert (one.events, len(one.chunks), one.finish_reason) == (2, 1, "length")
+    plain = Trace(planned_ns=0)
+    plain.take(b'{"choices": [{"index": 0, "text": "", "finish_reason": "length"}]}', 0)
+    assert plain.events == 1

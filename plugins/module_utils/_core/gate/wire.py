@@ -1,0 +1,126 @@
+# GNU General Public License v3.0+ (see https://www.gnu.org/licenses/gpl-3.0.txt)
+"""How this server is asked for load: at which endpoint, with token ids or a calibrated number of words."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from ..errors import InferopsError
+from .asking import CHAT, COMPLETIONS, REFUSED
+from .client import Client
+from .plan import GatePlan
+from .prompts import PromptMaker
+from .stream import Trace
+
+GENERATE = "/generate"
+PATHS = {"completions": COMPLETIONS, "chat": CHAT, "generate": GENERATE}
+CALIBRATIONS = 4
+
+
+@dataclass(frozen=True)
+class Wire:
+    """``shared_tokens``: how many tokens of each prompt are no word of ours (a chat template), and so may come from a cache."""
+
+    maker: PromptMaker
+    model: str
+    plan: GatePlan
+    running_usage: bool = True
+    shared_tokens: float = 0.0
+
+    @property
+    def path(self) -> str:
+        return PATHS[self.plan.endpoint]
+
+    def note(self) -> str | None:
+        """Say what prompts are when they are no token ids."""
+        if self.maker.words is None:
+            return None
+        why = "chat" if self.plan.endpoint == "chat" else "the server takes no token ids"
+        template = f"; {self.shared_tokens:.0f} more are its template" if self.shared_tokens >= 1 else ""
+        return f"{why}: prompts are {self.maker.words} words, a number calibrated on the server's own count{template}"
+
+    def body(self, point: int, request: int, output_tokens: int | None = None) -> dict[str, Any]:
+        """Return the body of one load request: fixed length, no early end, streamed with usage."""
+        prompt = self.maker.prompt(point, request)
+        most = self.plan.output_tokens if output_tokens is None else output_tokens
+        if self.plan.endpoint == "generate":
+            asked = {"text": prompt} if isinstance(prompt, str) else {"input_ids": prompt}
+            sampling = {"max_new_tokens": most, "temperature": self.plan.temperature, "ignore_eos": True}
+            return {**asked, "sampling_params": sampling, "stream": True}
+        options = {"include_usage": True, "continuous_usage_stats": True} if self.running_usage else {"include_usage": True}
+        chat = self.plan.endpoint == "chat"
+        return {
+            "model": self.model,
+            **({"messages": [{"role": "user", "content": prompt}]} if chat else {"prompt": prompt}),
+            "max_tokens": most,
+            "temperature": self.plan.temperature,
+            "ignore_eos": True,
+            "stream": True,
+            "stream_options": options,
+        }
+
+
+async def settle_wire(client: Client, plan: GatePlan, model: str, maker: PromptMaker) -> tuple[Wire | None, str | None]:
+    """Find out how to ask; return (wire, None) or (None, why the server cannot be loaded).
+
+    Token ids give the exact length. A server that refuses them, and chat, get words, calibrated on its own count of the
+    prompt, template included. Raises InferopsError where the template alone is longer than the prompt shall be.
+    """
+    chat, number = plan.endpoint == "chat", 0
+    wire = Wire(maker, model, plan)
+    if chat:
+        maker.words = plan.input_tokens
+    trace = await _probe(client, wire, number)
+    if trace.http_status in REFUSED and plan.endpoint != "generate":
+        wire, number = Wire(maker, model, plan, running_usage=False), number + 1
+        trace = await _probe(client, wire, number)
+    if trace.http_status in REFUSED and plan.endpoint == "completions":
+        maker.words, number = plan.input_tokens, number + 1
+        trace = await _probe(client, wire, number)
+    if trace.status == "ok" and maker.words is not None:
+        wire, trace = await _calibrated(client, wire, trace, number + 1)
+    return (wire, None) if trace.status == "ok" else (None, f"first load request: {trace.error}")
+
+
+async def _calibrated(client: Client, wire: Wire, trace: Trace, number: int) -> tuple[Wire, Trace]:
+    """Ask with other numbers of words until the server counts the wanted length: count = tokens a word x words + template."""
+    maker, wanted = wire.maker, wire.plan.input_tokens
+    seen: list[tuple[int, int]] = []
+    for attempt in range(CALIBRATIONS):
+        if trace.status != "ok" or trace.input_tokens is None or maker.words is None:
+            return wire, trace
+        seen.append((maker.words, trace.input_tokens))
+        slope = _slope(seen)
+        if trace.input_tokens == wanted and (len(seen) > 1 or wire.plan.endpoint != "chat"):
+            break
+        if maker.words == 1 and trace.input_tokens > wanted:
+            raise InferopsError(
+                f"a prompt of one word already holds {trace.input_tokens} tokens, {wanted} are planned",
+                where="plan.input_tokens",
+                why="the server puts its chat template around it",
+                do="plan longer prompts, or use endpoint: completions",
+            )
+        # A first count that fits says nothing about the template; half the words tell it.
+        step = (wanted - trace.input_tokens) / slope if trace.input_tokens != wanted else -maker.words / 2
+        maker.words = max(round(maker.words + step), 1)
+        trace = await _probe(client, wire, number + attempt)
+    words, counted = seen[-1]
+    template = max(counted - _slope(seen) * words, 0.0)
+    return Wire(maker, wire.model, wire.plan, wire.running_usage, shared_tokens=template), trace
+
+
+def _slope(seen: list[tuple[int, int]]) -> float:
+    """Tokens a word, from the two counts that are furthest apart; 1 or the whole count, whichever is less, from one."""
+    (few, least), (many, most) = min(seen), max(seen)
+    if many > few and most > least:
+        return (most - least) / (many - few)
+    return max(most / many, 1.0) if most >= 2 * many else 1.0
+
+
+async def _probe(client: Client, wire: Wire, number: int) -> Trace:
+    # Point -1: these prompts never come again in a point. A few tokens are enough to see the form of the answer.
+    plan = wire.plan
+    body = wire.body(-1, number, output_tokens=min(8, plan.output_tokens))
+    total_s = max(plan.max_seconds_per_point, plan.stall_timeout_s)
+    return await client.generate(wire.path, body, stall_s=plan.stall_timeout_s, total_s=total_s)
