@@ -139,7 +139,7 @@ class PointRun:
         """Return this point as it stands in the result; ``beside``: what host and stalls were seen to be."""
         plan, load, bound = self.against.plan, self.load, self.against.bound
         speed_limit = None if bound is None else bound.tokens_per_s
-        figures = point_figures(load, self.point.limits, plan.confidence)
+        figures = point_figures(load, self.point.limits, plan.confidence, output_tokens=plan.output_tokens)
         passes = engine.graph_passes(self.before, self.after)
         if figures["cached_tokens_ratio"] is None:
             figures["cached_tokens_ratio"] = engine.cached_share(self.before, self.after)

@@ -148,7 +148,29 @@ def sample(trace: Trace, *, point: int, concurrency: int, request: int, phase: s
     }
 
 
-def point_figures(load: PointLoad, limits: Sequence[Limit], confidence: float) -> dict[str, Any]:
+def request_counts(load: PointLoad, output_tokens: int) -> dict[str, int]:
+    """Count the requests of the window by how they ended; of those that ended well, also how many were not as long as asked.
+
+    planned = ok + failed + cancelled; timed_out are among the failed; short, long and uncounted (no usage) among the ok.
+    """
+    traces = load.window
+    ok = [trace for trace in traces if trace.status == "ok"]
+    lengths = [trace.output_tokens for trace in ok if trace.output_tokens is not None]
+    return {
+        "planned": len(traces) + len(load.drained),
+        "ok": len(ok),
+        "failed": load.failed,
+        "timed_out": sum(trace.timed_out for trace in traces if trace.status == "failed"),
+        "cancelled": len(load.drained),
+        "short": sum(length < output_tokens for length in lengths),
+        "long": sum(length > output_tokens for length in lengths),
+        "uncounted": len(ok) - len(lengths),
+        "warm_up": len(load.warm_up),
+        **({} if load.rate is None else {"held_back": load.held_back}),
+    }
+
+
+def point_figures(load: PointLoad, limits: Sequence[Limit], confidence: float, *, output_tokens: int) -> dict[str, Any]:
     """Return the measured part of one point of the result (without limits, bound, verdict)."""
     traces = load.window
     rate = throughput(load, confidence)
@@ -166,14 +188,7 @@ def point_figures(load: PointLoad, limits: Sequence[Limit], confidence: float) -
         "ci": None if rate.ci is None else [_rounded(rate.ci[0]), _rounded(rate.ci[1])],
         "rounds": rate.rounds,
         **figures,
-        "requests": {
-            "planned": len(traces) + len(load.drained),
-            "ok": sum(trace.status == "ok" for trace in traces),
-            "failed": load.failed,
-            "cancelled": len(load.drained),
-            "warm_up": len(load.warm_up),
-            **({} if load.rate is None else {"held_back": load.held_back}),
-        },
+        "requests": request_counts(load, output_tokens),
         "goodput_ratio": met / (len(traces) + missed) if traces or missed else None,
         "input_tokens": {"mean": fmean(inputs) if inputs else None},
         "output_tokens": {"mean": fmean(outputs) if outputs else None},

@@ -196,6 +196,16 @@ def confidence_of(result: Mapping[str, Any]) -> str:
     return "interval" if confidence is None else f"{percent(confidence)} interval"
 
 
+ENDED = {
+    "failed": "failed",
+    "timed_out": "of them timed out",
+    "short": "too short",
+    "long": "too long",
+    "uncounted": "without usage",
+    "cancelled": "cut at the end",
+}
+
+
 def requests_ended(requests: Mapping[str, Any]) -> str:
     """Return how many of the requests that ran to their end were fine; those in flight when the window closed are apart.
 
@@ -203,11 +213,13 @@ def requests_ended(requests: Mapping[str, Any]) -> str:
     '24 of 24, 7 cut at the end'
     >>> requests_ended({"planned": 3, "ok": 1, "failed": 2})
     '1 of 3, 2 failed'
+    >>> requests_ended({"planned": 9, "ok": 7, "failed": 2, "timed_out": 1, "short": 3, "long": 1, "uncounted": 2})
+    '7 of 9, 2 failed, 1 of them timed out, 3 too short, 1 too long, 2 without usage'
     """
-    planned, cut, failed = (number(requests.get(name)) for name in ("planned", "cancelled", "failed"))
+    planned, cut = (number(requests.get(name)) for name in ("planned", "cancelled"))
     parts = [f"{figure(requests.get('ok'))} of {figure(None if planned is None else planned - (cut or 0))}"]
-    parts += [f"{figure(failed)} failed"] if failed else []
-    return ", ".join(parts + ([f"{figure(cut)} cut at the end"] if cut else []))
+    counted = {name: number(requests.get(name)) for name in ENDED}
+    return ", ".join(parts + [f"{figure(count)} {ENDED[name]}" for name, count in counted.items() if count])
 
 
 def limit_line(limit: Mapping[str, Any]) -> str:

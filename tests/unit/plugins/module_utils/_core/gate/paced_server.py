@@ -43,6 +43,9 @@ class Pace:
     chat_overhead: int = 0
     native: bool = True
     incremental: bool = False
+    odd: dict[int, str] = field(default_factory=dict)
+    """What load request number n (from 0, probe and warm-up included) does: error, hang, short, long or uncounted."""
+    loads: int = 0
     slots: int | None = None
     """How many loads are served at once; the others wait without a token."""
     counter_factor: float | None = None
@@ -86,7 +89,9 @@ def application(pace: Pace) -> web.Application:
         if "messages" in body and not pace.chat:
             return web.json_response({"error": "no chat template"}, status=400)
         load = body.get("ignore_eos", False)
-        if load and pace.fail_after is not None and len(pace.seen) > pace.fail_after:
+        body["odd"] = pace.odd.get(pace.loads, "") if load else ""
+        pace.loads += load
+        if body["odd"] == "error" or (load and pace.fail_after is not None and len(pace.seen) > pace.fail_after):
             return web.json_response({"error": {"message": "boom"}}, status=500)
         pace.in_flight += 1
         pace.most_in_flight = max(pace.most_in_flight, pace.in_flight)
@@ -102,16 +107,18 @@ def application(pace: Pace) -> web.Application:
         response = web.StreamResponse(headers={"Content-Type": "text/event-stream"})
         await response.prepare(request)
         count = 10**9 if pace.endless else body["max_tokens"] + (5 if pace.max_tokens_ignored else 0)
+        count += {"short": -3, "long": 3}.get(body["odd"], 0)
         prompt, native = _prompt(body), request.path == "/generate"
         inputs = (len(prompt) if isinstance(prompt, list) else 2 * len(prompt.split())) + pace.input_offset
         inputs += pace.chat_overhead if "messages" in body else 0
         said = ""
         loop = asyncio.get_running_loop()
         due = loop.time() + pace.ttft_s + (0.2 if len(pace.seen) <= pace.slow_warm_up else 0)
-        running = body.get("stream_options", {}).get("continuous_usage_stats") and pace.running_usage
+        counted = body["odd"] != "uncounted"
+        running = body.get("stream_options", {}).get("continuous_usage_stats") and pace.running_usage and counted
         sent = 0
         while sent < count:
-            if load and pace.hang_after is not None and sent >= pace.hang_after:
+            if body["odd"] == "hang" or (load and pace.hang_after is not None and sent >= pace.hang_after):
                 await asyncio.sleep(3600)
             await asyncio.sleep(max(due - loop.time(), 0))
             step = min(pace.chunk_tokens, count - sent)
@@ -144,7 +151,7 @@ def application(pace: Pace) -> web.Application:
             # A text that begins as an earlier one is found again; prompts of the load never are.
             known = (not load) and _begin(body) in map(_begin, [one for one in pace.seen if one is not body])
             usage["prompt_tokens_details"] = {"cached_tokens": 64 if known else pace.cached_tokens}
-        if not native:
+        if counted and not native:
             await response.write(f"data: {json.dumps({'choices': [], 'usage': usage})}\n\n".encode())
         await response.write(b"data: [DONE]\n\n")
         return response

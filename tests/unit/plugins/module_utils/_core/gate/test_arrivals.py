@@ -97,7 +97,7 @@ def test_the_seed_of_the_plan_makes_the_arrivals_and_zero_is_one():
 
 def test_figures_of_a_server_that_keeps_up():
     load = arrive(20, 0.4, seconds=60)
-    figures = point_figures(load, (), 0.95)
+    figures = point_figures(load, (), 0.95, output_tokens=4)
     assert load.settled
     assert figures["requests"]["planned"] == figures["requests"]["ok"] == pytest.approx(1200, rel=0.1)
     # All of the window is awaited, and while that lasts the next ones arrive: nobody is served by an emptying machine.
@@ -198,7 +198,7 @@ def test_it_ends_as_soon_as_it_may_and_still_awaits_the_window():
 
 def test_what_never_ends_is_cut_and_missed():
     load = arrive(1, 500.0, arrivals="constant", seconds=20)
-    figures = point_figures(load, (), 0.95)
+    figures = point_figures(load, (), 0.95, output_tokens=4)
     assert figures["requests"]["cancelled"] == figures["requests"]["planned"] == pytest.approx(20, abs=1)
     assert figures["goodput_ratio"] == 0
     assert figures["ttft_ms"]["p50"] is None

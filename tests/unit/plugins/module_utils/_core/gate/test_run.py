@@ -87,6 +87,34 @@ def test_prompts_are_fresh_within_a_run_and_between_runs_r77(tmp_path):
     assert len({prompt[:2] for prompt in prompts}) > 0.9 * len(prompts)
 
 
+def test_every_way_a_request_can_end_is_counted_and_shown(tmp_path):
+    """The probe and two rounds of warm-up come first: the window opens with load request number 5."""
+    pace = Pace(ttft_s=0.005, itl_s=0.002, odd={6: "short", 7: "long", 8: "uncounted", 9: "error", 11: "hang"})
+    result = gate(pace, tmp_path, options={"stall_timeout_s": 0.8, "min_seconds_per_point": 1.2})
+    counts = result["points"][0]["requests"]
+    expected = {"failed": 2, "timed_out": 1, "short": 1, "long": 1, "uncounted": 1, "warm_up": 4}
+    assert {name: counts[name] for name in expected} == expected
+    assert counts["planned"] == counts["ok"] + counts["failed"] + counts["cancelled"]
+    assert result["verdict"] == "fail"
+    samples = [json.loads(line) for line in (tmp_path / "samples.jsonl").read_text().splitlines()]
+    assert sum(sample.get("phase") == "drain" for sample in samples) == counts["cancelled"]
+    assert result["points"][0]["goodput_ratio"] == pytest.approx(counts["ok"] / (counts["ok"] + 2), abs=1e-4)
+    for name in ("report.html", "report.md"):
+        page = (tmp_path / name).read_text()
+        for words in ("2 failed", "1 of them timed out", "1 too short", "1 too long", "1 without usage"):
+            assert words in page, (name, words)
+
+
+def test_a_percentile_of_too_few_requests_is_absent(tmp_path):
+    result = gate(Pace(ttft_s=0.1, itl_s=0.005), tmp_path, [{"concurrency": 1, "max_ttft_p99_ms": 1000}])
+    point = result["points"][0]
+    assert 2 <= point["ttft_ms"]["n"] < 100
+    assert point["ttft_ms"]["p50"] == pytest.approx(100, rel=0.3)
+    assert point["ttft_ms"]["p99"] is None
+    assert result["verdict"] == "inconclusive"
+    assert said(result, "p99 needs 100 samples")
+
+
 @pytest.mark.parametrize(
     ("pace", "verdict", "reason"),
     [
