@@ -101,7 +101,9 @@ def mean_context(plan: GatePlan) -> float:
 
 
 def promoted_points(promoted: Mapping[str, Any] | None, plan: GatePlan, *, tolerance: float = 0.05) -> list[int | str | None]:
-    """Return the loads at which the promoted release has a figure for the same lengths: a ratio means nothing else."""
+    """Return the loads at which the promoted release has a figure for the same lengths at the same endpoint."""
+    if ((promoted or {}).get("plan") or {}).get("endpoint", "completions") != plan.endpoint:
+        return []
 
     def near(point: Mapping[str, Any], key: str, wanted: int) -> bool:
         mean = (point.get(key) or {}).get("mean")

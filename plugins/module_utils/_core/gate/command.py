@@ -43,6 +43,7 @@ def register(commands: Any) -> None:
     compare = commands.add_parser("compare", help="compare two gate results, or say why they cannot be compared")
     compare.add_argument("a", type=Path, metavar="A", help="result folder or result.json")
     compare.add_argument("b", type=Path, metavar="B")
+    compare.add_argument("--any-engine", action="store_true", help="also two versions of SGLang, when an upgrade is the question")
     compare.add_argument("--format", choices=["text", "json"], default="text")
     compare.set_defaults(run=_compare)
 
@@ -91,7 +92,7 @@ def _report(options: argparse.Namespace) -> int:
 
 
 def _compare(options: argparse.Namespace) -> int:
-    comparison = compare_results(read_result(options.a), read_result(options.b))
+    comparison = compare_results(read_result(options.a), read_result(options.b), same_engine=not options.any_engine)
     if options.format == "json":
         print(json.dumps(comparison, ensure_ascii=False))
     else:

@@ -91,6 +91,9 @@ def test_a_promoted_figure_of_other_lengths_is_no_yardstick():
     assert promoted_points(old(512, 256), made) == [1]
     assert promoted_points(old(128, 256), made) == promoted_points(old(512, 24), made) == []
     assert promoted_points(old(512, 256, ci=None), made) == promoted_points(None, made) == []
+    chat = plan({"concurrency": 1}, endpoint="chat")
+    assert promoted_points(old(512, 256), chat) == []
+    assert promoted_points({**old(512, 256), "plan": {"endpoint": "chat"}}, chat) == [1]
     assert mean_context(made) == 640
 
 

@@ -95,7 +95,9 @@ def test_two_results_stand_side_by_side():
     assert answer["lines"] == [
         "A: pass, 2026-12-01, SGLang 0.5.23",
         "B: pass, 2026-12-01, SGLang 0.5.23",
-        "load          A tok/s       interval  B tok/s       interval   change",
-        "16 in flight    129.8  129.4 … 130.1    156.4  155.9 … 156.9  +20.5 %  faster",
+        "load          A tok/s       interval  B tok/s       interval",
+        "16 in flight    129.8  129.4 … 130.1    156.4  155.9 … 156.9",
+        "load          B / A       interval   change",
+        "16 in flight  1.205  1.198 … 1.213  +20.5 %  faster",
     ]
     assert max(map(len, answer["lines"])) <= 80
