@@ -95,9 +95,9 @@ def with_limits(plan: GatePlan, context: GateContext) -> tuple[GatePlan, str | N
     return settled, f"the plan names no limit, so the default holds: {chosen}"
 
 
-def mean_context(plan: GatePlan) -> float:
-    """Tokens in the cache of a request, on average over its answer."""
-    return plan.input_tokens + plan.output_tokens / 2
+def mean_context(plan: GatePlan, input_tokens: float | None = None) -> float:
+    """Tokens in the cache of a request, on average over its answer; of a file's prompts once their length is known."""
+    return (input_tokens or plan.input_tokens) + plan.output_tokens / 2
 
 
 def promoted_points(promoted: Mapping[str, Any] | None, plan: GatePlan, *, tolerance: float = 0.05) -> list[int | str | None]:

@@ -48,6 +48,9 @@ def _refusals(a: Mapping[str, Any], b: Mapping[str, Any], same_engine: bool) -> 
         ways = [default if plan.get(key) is None else plan[key] for plan in plans]
         if ways[0] != ways[1]:
             found.append(f"{key}: {ways[0]} and {ways[1]}")
+    sets = [mapping(result.get("prompts")).get("digest") for result in (a, b)]
+    if sets[0] != sets[1]:
+        found.append("prompts: other ones, of a file")
     versions = [mapping(result.get("engine")).get("version") for result in (a, b)]
     if same_engine and versions[0] != versions[1]:
         found.append(f"engine version: {versions[0]} and {versions[1]}")

@@ -149,7 +149,7 @@ class PointRun:
         validity = merged(
             [check_load(load, plan, stream_interval=stream_interval), check_passes(passes, plan.require)],
             [
-                *check_cache(figures["cached_tokens_ratio"], plan, self.wire.shared_tokens),
+                *check_cache(figures["cached_tokens_ratio"], plan, self.wire.shared_tokens, figures["input_tokens"]["mean"]),
                 *check_counters(engine.counter_gain(self.before, self.after, GENERATED), load, plan),
                 *check_bound(low, None if bound is None else bound.ceiling_tokens_per_s),
                 *check_client(self.cpu_ratio, load, in_flight_mean(load)),

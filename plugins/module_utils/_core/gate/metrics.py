@@ -148,6 +148,12 @@ def sample(trace: Trace, *, point: int, concurrency: int, request: int, phase: s
     }
 
 
+def input_mean(load: PointLoad) -> float | None:
+    """Mean length of the prompts of the window by the server's own count."""
+    inputs = [trace.input_tokens for trace in load.window if trace.input_tokens is not None]
+    return fmean(inputs) if inputs else None
+
+
 def request_counts(load: PointLoad, output_tokens: int) -> dict[str, int]:
     """Count the requests of the window by how they ended; of those that ended well, also how many were not as long as asked.
 
@@ -174,7 +180,6 @@ def point_figures(load: PointLoad, limits: Sequence[Limit], confidence: float, *
     """Return the measured part of one point of the result (without limits, bound, verdict)."""
     traces = load.window
     rate = throughput(load, confidence)
-    inputs = [trace.input_tokens for trace in traces if trace.input_tokens is not None]
     outputs = [trace.output_tokens for trace in traces if trace.output_tokens is not None]
     met, missed = sum(good(trace, limits) for trace in traces), cut_misses(load, limits)
     figures: Mapping[str, Any] = {f"{name}_ms": percentiles(pooled(latency(name, traces))) for name in PER_REQUEST}
@@ -190,7 +195,7 @@ def point_figures(load: PointLoad, limits: Sequence[Limit], confidence: float, *
         **figures,
         "requests": request_counts(load, output_tokens),
         "goodput_ratio": met / (len(traces) + missed) if traces or missed else None,
-        "input_tokens": {"mean": fmean(inputs) if inputs else None},
+        "input_tokens": {"mean": input_mean(load)},
         "output_tokens": {"mean": fmean(outputs) if outputs else None},
         "cached_tokens_ratio": cached_ratio(traces),
         "in_flight": {"mean": _rounded(in_flight)},

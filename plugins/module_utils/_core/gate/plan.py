@@ -12,6 +12,7 @@ from . import plan_values as read
 from .load_words import load_key, load_words
 from .plan_correctness import Correctness, Sanity, correctness, sanity
 from .plan_limits import LIMITS, Limit, default_limit, limit
+from .prompt_file import PromptFile, prompt_file
 
 REQUIREMENTS = ("decode_graph_pass_ratio", "prefill_graph_pass_ratio")
 DEFAULT_LIMITS = ("auto", "none")
@@ -56,6 +57,7 @@ class GatePlan:
     points: tuple[Point, ...]
     model: str | None = None
     endpoint: str = "completions"
+    prompts: PromptFile | None = None
     input_tokens: int = 512
     output_tokens: int = 256
     confidence: float = 0.95
@@ -84,6 +86,7 @@ class GatePlan:
             points=tuple(_point(point, f"plan.points[{index}]", output_tokens) for index, point in enumerate(points)),
             model=read.text(raw.get("model"), "plan.model"),
             endpoint=read.choice(raw, "endpoint", cls.endpoint, ENDPOINTS),
+            prompts=prompt_file(raw.get("prompts")),
             input_tokens=read.whole(raw, "input_tokens", cls.input_tokens, least=1),
             output_tokens=output_tokens,
             confidence=read.number(raw, "confidence", cls.confidence, low=0.5, high=0.9999),
@@ -110,6 +113,7 @@ class GatePlan:
         return {
             "model": self.model,
             "endpoint": self.endpoint,
+            "prompts": None if self.prompts is None else vars(self.prompts).copy(),
             "input_tokens": self.input_tokens,
             "output_tokens": self.output_tokens,
             "confidence": self.confidence,

@@ -57,3 +57,6 @@ class PromptMaker:
         if self.words is None:
             return source.choices(range(LOWEST_TOKEN, self._top), k=self._input_tokens)
         return " ".join(source.choices(WORDS, k=self.words))
+
+    def facts(self) -> None:
+        """Nothing tells one set of generated prompts from another but the plan."""

@@ -222,6 +222,16 @@ def requests_ended(requests: Mapping[str, Any]) -> str:
     return ", ".join(parts + [f"{figure(count)} {ENDED[name]}" for name, count in counted.items() if count])
 
 
+def cached_share(point: Mapping[str, Any]) -> str:
+    """Say which share of the prompts came from a cache, when any did.
+
+    >>> cached_share({"cached_tokens_ratio": 0.25}), cached_share({"cached_tokens_ratio": 0.0})
+    ('25 % of the prompts cached', '')
+    """
+    ratio = number(point.get("cached_tokens_ratio"))
+    return f"{percent(ratio)} of the prompts cached" if ratio else ""
+
+
 def limit_line(limit: Mapping[str, Any]) -> str:
     """Return one limit on one line: metric, value, interval, limit, sample count."""
     sign = "≥" if str(limit.get("metric", "")).startswith("min_") else "≤"

@@ -7,7 +7,19 @@ from typing import Any
 
 from .report_answers import facts
 from .report_data import ResultFolder
-from .report_format import bound_ratio, figure, interval, limit_line, load_of, mapping, mappings, percent, requests_ended, texts
+from .report_format import (
+    bound_ratio,
+    cached_share,
+    figure,
+    interval,
+    limit_line,
+    load_of,
+    mapping,
+    mappings,
+    percent,
+    requests_ended,
+    texts,
+)
 
 
 def render_markdown(folder: ResultFolder) -> str:
@@ -64,7 +76,7 @@ def _table(folder: ResultFolder) -> list[str]:
             percent(bound_ratio(point)),
             f"{figure(ttft.get('p50'), 0)} / {figure(ttft.get('p90'), 0)}",
             figure(tpot.get("p50"), 1),
-            requests_ended(requests),
+            ", ".join(filter(None, (requests_ended(requests), cached_share(point)))),
             _text(point.get("verdict") or "observed"),
         )
         lines.append("| " + " | ".join(cell.replace(" … ", "\u00a0…\u00a0") for cell in cells) + " |")

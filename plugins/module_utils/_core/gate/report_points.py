@@ -11,6 +11,7 @@ from .report_data import ResultFolder
 from .report_format import (
     ABSENT,
     bound_ratio,
+    cached_share,
     confidence_of,
     escape,
     figure,
@@ -90,7 +91,7 @@ def _row(point: Mapping[str, Any]) -> str:
         f"{figure(itl.get('p50'), 1)} / {figure(itl.get('p99'), 1)}"
         + _small(f"p90 {figure(itl.get('p90'), 1)}", f"n {figure(itl.get('n'))}"),
         figure(tpot.get("p50"), 1) + _small(f"p90 {figure(tpot.get('p90'), 1)}"),
-        f"{escape(ended)}{_small(*others.split(', '))}",
+        f"{escape(ended)}{_small(*others.split(', '), cached_share(point))}",
         percent(point.get("goodput_ratio")),
         badge(point.get("verdict")),
     )

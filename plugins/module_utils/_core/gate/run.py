@@ -28,16 +28,15 @@ from .gpu import Cards, throttled
 from .host import HostWatch, interface_to
 from .lease import only_gate
 from .measure import PointRun, point_line
-from .metrics import in_flight_mean
+from .metrics import in_flight_mean, input_mean
 from .nvml import Nvml
 from .plan import GatePlan
-from .prompts import PromptMaker, vocabulary_size
 from .reasons import graph_passes_of, point_reasons
 from .report import write_reports
 from .terminal import table
 from .verdict import Yardsticks, run_verdict
 from .watch import Watch
-from .wire import Wire, settle_wire
+from .wire import PromptSource, Wire, prompts_for, settle_wire
 
 SCHEMA = 1
 STOP_POLL_S = 0.2
@@ -110,6 +109,7 @@ class Gate:
         self.watch: ClockWatch
         self.started_at = _now()
         self.engine: dict[str, Any] = {"version": None, "simulated": False, "resolved": {}}
+        self.prompts: dict[str, Any] | None = None
         self.points: list[dict[str, Any]] = []
         self.wrong: list[str] = []
         self.doubtful: list[str] = []
@@ -181,6 +181,7 @@ class Gate:
             "ended_at": _now(),
             "base_url": self.base_url,
             "plan": {**self.plan.as_dict(), "nonce": self.nonce},
+            "prompts": self.prompts,
             "correctness": self.answers.figures,
             "points": self.points,
             "gpus": self.cards.summary(windows),
@@ -193,6 +194,8 @@ class Gate:
     async def _work(self, api_key: str | None) -> None:
         async with Client(self.base_url, api_key=api_key, clock_ns=self.clock_ns) as client:
             model = await probes.served_model(client, self.plan.model)
+            maker = prompts_for(self.plan, self.nonce, self.context.model_config)
+            self.prompts = maker.facts()
             self.engine = await engine.read_engine(client)
             self.context = self.context.filled_from(self.engine["resolved"])
             self.plan, chosen = with_limits(self.plan, self.context)
@@ -208,7 +211,7 @@ class Gate:
                 await self._check_answers(Asker(client, self.plan, model))
             if self.wrong:
                 return
-            wire = await self._wire(client, model)
+            wire = await self._wire(client, model, maker)
         if wire is None:
             return
         for index in range(len(self.plan.points)):
@@ -240,9 +243,7 @@ class Gate:
         found = self.engine["resolved"].get("stream_interval")
         return found if isinstance(found, int) else None
 
-    async def _wire(self, client: Client, model: str) -> Wire | None:
-        size = vocabulary_size(self.context.model_config)
-        maker = PromptMaker(seed=self.plan.seed, nonce=self.nonce, input_tokens=self.plan.input_tokens, vocab_size=size)
+    async def _wire(self, client: Client, model: str, maker: PromptSource) -> Wire | None:
         wire, problem = await settle_wire(client, self.plan, model, maker)
         if problem is not None:
             self.wrong.append(problem)
@@ -265,16 +266,18 @@ class Gate:
         await self._current.run(client)
         self._close_point()
 
-    def _bound(self, concurrency: int) -> PointBound | None:
-        return self.context.bound(concurrency=concurrency, context_tokens=mean_context(self.plan))
+    def _bound(self, concurrency: int, input_tokens: float | None = None) -> PointBound | None:
+        return self.context.bound(concurrency=concurrency, context_tokens=mean_context(self.plan, input_tokens))
 
     def _close_point(self) -> None:
         """Turn the current point, whole or cut short, into an entry of the result."""
         run, self._current = self._current, None
         if run is None or not hasattr(run, "load"):
             return
-        if run.load.rate is not None:
-            run.against = replace(run.against, bound=self._bound(max(round(in_flight_mean(run.load) or 0), 1)))
+        load = run.load
+        if load.rate is not None or self.plan.prompts is not None:
+            busy = load.concurrency if load.rate is None else max(round(in_flight_mean(load) or 0), 1)
+            run.against = replace(run.against, bound=self._bound(busy, input_mean(load)))
         cards = self.cards.summary(run.windows)
         doubts = throttled(cards)
         if strangers := self.cards.newcomers():

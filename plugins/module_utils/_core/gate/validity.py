@@ -48,10 +48,10 @@ def check_load(load: PointLoad, plan: GatePlan, *, stream_interval: int | None) 
     return validity
 
 
-def check_cache(ratio: float | None, plan: GatePlan, shared_tokens: float = 0.0) -> list[str]:
+def check_cache(ratio: float | None, plan: GatePlan, shared_tokens: float = 0.0, input_tokens: float | None = None) -> list[str]:
     """Return why cached prompts spoil the figure; a chat template before each prompt is the same and may well be cached."""
     limit = plan.correctness.max_cached_tokens_ratio
-    if ratio is None or ratio <= limit + shared_tokens / plan.input_tokens:
+    if ratio is None or ratio <= limit + shared_tokens / (input_tokens or plan.input_tokens):
         return []
     return [f"{ratio:.1%} of the prompt tokens came from the prefix cache, above {limit:.0%}: prompts were not fresh"]
 
@@ -183,6 +183,8 @@ def _check_inputs(ok: Sequence[Trace], plan: GatePlan, validity: Validity) -> No
     known = [trace.input_tokens for trace in ok if trace.input_tokens is not None]
     if not known:
         validity.doubtful.append("the server does not say how long the prompts were")
+        return
+    if plan.prompts is not None:
         return
     tolerance = plan.correctness.length_tolerance_ratio
     mean = sum(known) / len(known)

@@ -3,26 +3,30 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, TypeAlias
 
 from ..errors import InferopsError
 from .asking import CHAT, COMPLETIONS, REFUSED
 from .client import Client
 from .plan import GatePlan
-from .prompts import PromptMaker
+from .prompt_file import FilePrompts, read_prompts
+from .prompts import PromptMaker, vocabulary_size
 from .stream import Trace
 
 GENERATE = "/generate"
 PATHS = {"completions": COMPLETIONS, "chat": CHAT, "generate": GENERATE}
 CALIBRATIONS = 4
+PromptSource: TypeAlias = "PromptMaker | FilePrompts"
 
 
 @dataclass(frozen=True)
 class Wire:
     """``shared_tokens``: how many tokens of each prompt are no word of ours (a chat template), and so may come from a cache."""
 
-    maker: PromptMaker
+    maker: PromptSource
     model: str
     plan: GatePlan
     running_usage: bool = True
@@ -34,6 +38,8 @@ class Wire:
 
     def note(self) -> str | None:
         """Say what prompts are when they are no token ids."""
+        if isinstance(self.maker, FilePrompts):
+            return self.maker.note()
         if self.maker.words is None:
             return None
         why = "chat" if self.plan.endpoint == "chat" else "the server takes no token ids"
@@ -45,14 +51,14 @@ class Wire:
         prompt = self.maker.prompt(point, request)
         most = self.plan.output_tokens if output_tokens is None else output_tokens
         if self.plan.endpoint == "generate":
-            asked = {"text": prompt} if isinstance(prompt, str) else {"input_ids": prompt}
+            asked: dict[str, Any] = {"text": prompt} if isinstance(prompt, str) else {"input_ids": prompt}
             sampling = {"max_new_tokens": most, "temperature": self.plan.temperature, "ignore_eos": True}
             return {**asked, "sampling_params": sampling, "stream": True}
         options = {"include_usage": True, "continuous_usage_stats": True} if self.running_usage else {"include_usage": True}
-        chat = self.plan.endpoint == "chat"
+        messages = list(prompt) if isinstance(prompt, tuple) else [{"role": "user", "content": prompt}]
         return {
             "model": self.model,
-            **({"messages": [{"role": "user", "content": prompt}]} if chat else {"prompt": prompt}),
+            **({"messages": messages} if self.plan.endpoint == "chat" else {"prompt": prompt}),
             "max_tokens": most,
             "temperature": self.plan.temperature,
             "ignore_eos": True,
@@ -61,25 +67,36 @@ class Wire:
         }
 
 
-async def settle_wire(client: Client, plan: GatePlan, model: str, maker: PromptMaker) -> tuple[Wire | None, str | None]:
+def prompts_for(plan: GatePlan, nonce: str, model_config: Mapping[str, Any] | None) -> PromptSource:
+    """Return where the prompts come from; a file is read now, and refused before anything is asked of the server."""
+    if plan.prompts is None:
+        size = vocabulary_size(model_config)
+        return PromptMaker(seed=plan.seed, nonce=nonce, input_tokens=plan.input_tokens, vocab_size=size)
+    texts = read_prompts(Path(plan.prompts.file), plan.endpoint)
+    return FilePrompts(texts, seed=plan.seed, nonce=nonce, fresh=plan.prompts.fresh)
+
+
+async def settle_wire(client: Client, plan: GatePlan, model: str, maker: PromptSource) -> tuple[Wire | None, str | None]:
     """Find out how to ask; return (wire, None) or (None, why the server cannot be loaded).
 
     Token ids give the exact length. A server that refuses them, and chat, get words, calibrated on its own count of the
     prompt, template included. Raises InferopsError where the template alone is longer than the prompt shall be.
+    Prompts of a file are sent as they are.
     """
-    chat, number = plan.endpoint == "chat", 0
-    wire = Wire(maker, model, plan)
-    if chat:
+    number, wire, made = 0, Wire(maker, model, plan), isinstance(maker, PromptMaker)
+    if made and plan.endpoint == "chat":
         maker.words = plan.input_tokens
     trace = await _probe(client, wire, number)
     if trace.http_status in REFUSED and plan.endpoint != "generate":
         wire, number = Wire(maker, model, plan, running_usage=False), number + 1
         trace = await _probe(client, wire, number)
-    if trace.http_status in REFUSED and plan.endpoint == "completions":
+    if made and trace.http_status in REFUSED and plan.endpoint == "completions":
         maker.words, number = plan.input_tokens, number + 1
         trace = await _probe(client, wire, number)
     if trace.status == "ok" and maker.words is not None:
         wire, trace = await _calibrated(client, wire, trace, number + 1)
+    elif trace.status == "ok" and plan.endpoint == "chat":
+        wire = await _with_template(client, wire)
     return (wire, None) if trace.status == "ok" else (None, f"first load request: {trace.error}")
 
 
@@ -107,7 +124,14 @@ async def _calibrated(client: Client, wire: Wire, trace: Trace, number: int) -> 
         trace = await _probe(client, wire, number + attempt)
     words, counted = seen[-1]
     template = max(counted - _slope(seen) * words, 0.0)
-    return Wire(maker, wire.model, wire.plan, wire.running_usage, shared_tokens=template), trace
+    return replace(wire, shared_tokens=template), trace
+
+
+async def _with_template(client: Client, wire: Wire) -> Wire:
+    """Count the chat template around prompts of a file, by a question of one token."""
+    body = {**wire.body(-1, 0, output_tokens=1), "messages": [{"role": "user", "content": "a"}]}
+    trace = await _sent(client, wire, body)
+    return wire if trace.input_tokens is None else replace(wire, shared_tokens=max(trace.input_tokens - 1.0, 0.0))
 
 
 def _slope(seen: list[tuple[int, int]]) -> float:
@@ -120,7 +144,9 @@ def _slope(seen: list[tuple[int, int]]) -> float:
 
 async def _probe(client: Client, wire: Wire, number: int) -> Trace:
     # Point -1: these prompts never come again in a point. A few tokens are enough to see the form of the answer.
-    plan = wire.plan
-    body = wire.body(-1, number, output_tokens=min(8, plan.output_tokens))
-    total_s = max(plan.max_seconds_per_point, plan.stall_timeout_s)
-    return await client.generate(wire.path, body, stall_s=plan.stall_timeout_s, total_s=total_s)
+    return await _sent(client, wire, wire.body(-1, number, output_tokens=min(8, wire.plan.output_tokens)))
+
+
+async def _sent(client: Client, wire: Wire, body: dict[str, Any]) -> Trace:
+    total_s = max(wire.plan.max_seconds_per_point, wire.plan.stall_timeout_s)
+    return await client.generate(wire.path, body, stall_s=wire.plan.stall_timeout_s, total_s=total_s)

@@ -59,6 +59,7 @@ PLANS = st.builds(
         *("stall_timeout_s", "temperature", "seed"),
         inner={
             "endpoint": st.one_of(st.sampled_from(["completions", "chat", "generate", "embeddings"]), ANY),
+            "prompts": st.one_of(ODD, mapping("file", "fresh"), st.just({"file": "p.txt"})),
             "default_limits": st.one_of(st.sampled_from(["auto", "none", "never"]), ANY),
             "correctness": st.one_of(ODD, CORRECTNESS, CORRECTNESS),
             "sanity": st.one_of(ODD, mapping("prompt", "expect", "max_tokens")),
@@ -168,6 +169,7 @@ def test_both_take_whole_plans_and_refuse_each_fault():
     whole = with_points(
         model="m",
         endpoint="chat",
+        prompts={"file": "p.jsonl", "fresh": False},
         correctness={"graded": {"items": 20}, "tool_calls": True, "long_context": {"input_tokens": 1000}},
         require={"decode_graph_pass_ratio": 0.99},
         sanity={"prompt": "x", "expect": None},
@@ -190,7 +192,8 @@ def test_both_take_whole_plans_and_refuse_each_fault():
 
 
 def test_what_the_schema_calls_a_default_is_the_readers():
-    read = GatePlan.from_dict(with_points(correctness={"tool_calls": True, "graded": True, "long_context": {"input_tokens": 64}}))
+    correctness = {"tool_calls": True, "graded": True, "long_context": {"input_tokens": 64}}
+    read = GatePlan.from_dict(with_points(correctness=correctness, prompts={"file": "p.txt"}))
     plain, schema = read.as_dict(), load("gate-plan.schema.json")
     open_load = GatePlan.from_dict({"points": [{"rate": 2}]}).as_dict()["points"][0]
     stated = 0
