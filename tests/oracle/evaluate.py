@@ -35,6 +35,12 @@ RELEASES = (
     *("0.4.6.post5", "0.4.10.post2", "0.5.3", "0.5.6.post2", "0.5.9", "0.5.10", "0.5.12", "0.5.15", "0.5.16"),
     *("0.5.18", "0.5.19", "0.5.21", "0.5.23"),
 )
+_MEASURE = """
+import resource, subprocess, sys
+subprocess.run(sys.argv[1:], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+used = resource.getrusage(resource.RUSAGE_CHILDREN)
+print(used.ru_utime + used.ru_stime, used.ru_maxrss)
+"""
 HEADER = (
     *("release", "cases", "flags", "choices", "parse verdict", "ok or fatal", "false fatal", "changed fields", "key settings"),
     *("false changes", "with/without", "no facts", "CPU s", "MiB"),
@@ -85,16 +91,20 @@ def _checked(version: str, case: Mapping[str, Any]) -> tuple[float, float]:
             (Path(folder) / name).write_text(text)
         told = [word for name, value in case.get("env", {}).items() for word in ("--env", f"{name}={value}")]
         words = ["check", "--source", environment.wheels.fetch(version), "--facts", facts, "--model", model, *told]
-        process = subprocess.Popen(
-            [sys.executable, "-m", "_core", *map(str, words), "--format", "json", "--", *argv],
-            cwd=folder,
-            env={**os.environ, "PYTHONPATH": str(environment.REPOSITORY / "plugins" / "module_utils"), "XDG_CACHE_HOME": folder},
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-        )
-        _pid, _status, used = os.wait4(process.pid, 0)
-        process.returncode = 0
-    return used.ru_utime + used.ru_stime, used.ru_maxrss / 1024
+        modules = str(environment.REPOSITORY / "plugins" / "module_utils")
+        told_where = {"PYTHONPATH": modules, "XDG_CACHE_HOME": folder}
+        command = [sys.executable, "-m", "_core", *map(str, words), "--format", "json", "--", *argv]
+        return measured(command, cwd=folder, env={**os.environ, **told_where})
+
+
+def measured(command: Sequence[str], **how: Any) -> tuple[float, float]:
+    """Return processor time [s] and peak memory [MiB] of a process.
+
+    A small one starts it: the peak that a new process begins with is the size of the one that it comes from.
+    """
+    made = subprocess.run([sys.executable, "-S", "-c", _MEASURE, *command], stdout=subprocess.PIPE, check=True, text=True, **how)
+    seconds, kib = made.stdout.split()
+    return float(seconds), int(kib) / 1024
 
 
 def row(version: str, cases: list[dict[str, Any]], table: Mapping[str, Any], *, sample: int) -> tuple[list[str], list[str]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from types import SimpleNamespace
 
 import evaluate
@@ -74,3 +75,15 @@ def test_a_release_below_a_bar_is_named(monkeypatch):
 
     assert cells[evaluate.HEADER.index("key settings")] == "0/1/0"
     assert any(line.startswith("1: ") and "key settings wrong" in line for line in short)
+
+
+def test_the_memory_of_a_check_is_its_own_and_not_that_of_who_starts_it():
+    held = bytearray(300 << 20)
+    held[:: 1 << 12] = b"x" * len(held[:: 1 << 12])
+
+    seconds, mib = evaluate.measured([sys.executable, "-S", "-c", "pass"])
+    _seconds, larger = evaluate.measured([sys.executable, "-S", "-c", "b'x' * (200 << 20)"])
+
+    assert seconds > 0 and mib < 60
+    assert larger > 200
+    assert held
