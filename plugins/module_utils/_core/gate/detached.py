@@ -23,6 +23,7 @@ from .files import read_key, read_mapping
 from .folder import PROGRESS, RESULT
 from .lease import Lease
 from .plan import GatePlan
+from .plan_files import check_files
 from .run import run_gate
 
 JOB, LEASE, LOG, ERROR, CODE = "job.json", "lease", "gate.log", "error.json", "code.zip"
@@ -63,7 +64,7 @@ def start(
     lease_s: float,
 ) -> Run:
     """Validate everything, then start the gate detached; return at once."""
-    GatePlan.from_dict(plan)
+    check_files(GatePlan.from_dict(plan))
     GateContext.from_dict(context)
     read_key(api_key_file, {})
     if (old := _known(folder)) is not None and old.running():

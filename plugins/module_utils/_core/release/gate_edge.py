@@ -8,14 +8,17 @@ from typing import Any
 from ..gate.bound import check_reachable
 from ..gate.context import GateContext
 from ..gate.plan import GatePlan
+from ..gate.plan_files import check_files
 from .proof import asked_fields
 from .spec import ReleaseSpec
 
 
 def check_gate(spec: ReleaseSpec) -> None:
-    """Refuse a plan or context that the gate would not take, or a limit no card could meet, while nothing is touched yet."""
+    """Refuse a plan, its files or a context that the gate would not take, or a limit no card could meet, in good time."""
     context = GateContext.from_dict(spec.gate_context).filled_from(spec.check.get("effective") or {})
-    check_reachable(GatePlan.from_dict(dict(spec.plan)), context)
+    plan = GatePlan.from_dict(dict(spec.plan))
+    check_files(plan)
+    check_reachable(plan, context)
 
 
 def about(spec: ReleaseSpec) -> dict[str, Any]:

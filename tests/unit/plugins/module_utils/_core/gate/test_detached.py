@@ -103,3 +103,9 @@ def test_a_wrong_plan_starts_nothing(tmp_path):
     with pytest.raises(InferopsError, match="min_token"):
         start("http://127.0.0.1:9", tmp_path / "out", {"points": [{"concurrency": 1, "min_token": 1}]})
     assert not (tmp_path / "out").exists()
+
+
+def test_a_prompt_file_that_cannot_be_sent_starts_nothing_r98(tmp_path):
+    with pytest.raises(InferopsError, match="the prompt file cannot be read"):
+        start("http://127.0.0.1:9", tmp_path / "out", {**PLAN, "prompts": {"file": str(tmp_path / "absent")}})
+    assert not (tmp_path / "out").exists()

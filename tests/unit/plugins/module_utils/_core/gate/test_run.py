@@ -68,13 +68,18 @@ def test_figure_is_the_servers_own_pace(tmp_path):
 
 
 def test_slow_first_requests_are_warm_up_and_scale_with_concurrency_r79(tmp_path):
+    """R79: the first two requests of each stream are slow here, and in no figure."""
     pace = Pace(ttft_s=0.01, itl_s=0.002, slow_warm_up=8)
-    result = gate(pace, tmp_path, [{"concurrency": 4}])
-    point = result["points"][0]
-    assert point["requests"]["warm_up"] == 8
-    assert point["e2e_ms"]["p50"] < 150
+    result = gate(pace, tmp_path, [{"concurrency": 4}, {"concurrency": 1}, {"concurrency": 7}])
+    assert [point["requests"]["warm_up"] for point in result["points"]] == [8, 2, 14]
+    assert result["points"][0]["e2e_ms"]["p50"] < 150
     samples = [json.loads(line) for line in (tmp_path / "samples.jsonl").read_text().splitlines()]
-    assert sum(sample.get("phase") == "warmup" for sample in samples) == 8
+    for index, point in enumerate(result["points"]):
+        ours = [sample for sample in samples if sample.get("point") == index and "phase" in sample]
+        warm = [sample for sample in ours if sample["phase"] == "warmup"]
+        assert len(warm) == 2 * point["concurrency"]
+        assert all(sample["end_ns"] <= point["window_ns"][0] for sample in warm)
+        assert sum(sample["phase"] == "window" for sample in ours) == point["requests"]["ok"] + point["requests"]["failed"]
 
 
 def test_prompts_are_fresh_within_a_run_and_between_runs_r77(tmp_path):

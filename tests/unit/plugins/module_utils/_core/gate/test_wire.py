@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 
 import pytest
 from ansible_collections.inferops.sglang.plugins.module_utils._core.errors import InferopsError
@@ -12,6 +13,7 @@ from ansible_collections.inferops.sglang.plugins.module_utils._core.gate.stream 
 from ansible_collections.inferops.sglang.plugins.module_utils._core.gate.validity import check_cache
 from hypothesis import given
 from hypothesis import strategies as st
+from jsonschema import Draft202012Validator
 
 from .paced_server import Pace
 from .test_run import gate, said
@@ -105,3 +107,56 @@ def test_prompts_are_as_long_as_asked_made_from_the_seed_and_never_twice_the_sam
 def test_words_are_plain_and_each_there_once():
     assert len(set(WORDS)) == len(WORDS) > 200
     assert all(word.isalpha() and word.islower() and word.isascii() for word in WORDS)
+
+
+TEXT = {"type": "string", "minLength": 1}
+WHOLE = {"type": "integer", "minimum": 1}
+SAMPLING = {"max_new_tokens": WHOLE, "temperature": {"type": "number"}, "ignore_eos": {"const": True}}
+MESSAGES = {
+    "type": "array",
+    "minItems": 1,
+    "items": {
+        "type": "object",
+        "properties": {"role": {"enum": ["system", "user", "assistant", "tool"]}, "content": TEXT},
+        "required": ["role", "content"],
+    },
+}
+BODIES = {
+    "messages": {"properties": {"model": TEXT, "messages": MESSAGES, "max_tokens": WHOLE}, "required": ["model", "max_tokens"]},
+    "prompt": {
+        "properties": {"model": TEXT, "prompt": {"anyOf": [TEXT, {"type": "array", "items": WHOLE}]}, "max_tokens": WHOLE},
+        "required": ["model", "max_tokens"],
+    },
+    "input_ids": {
+        "properties": {
+            "input_ids": {"type": "array", "items": WHOLE, "minItems": 1},
+            "sampling_params": {"properties": SAMPLING, "required": list(SAMPLING)},
+        },
+        "required": ["sampling_params"],
+    },
+}
+
+
+@pytest.mark.parametrize("endpoint", ["completions", "chat", "generate"])
+def test_every_request_is_built_by_us_in_the_shape_the_server_takes_r98(endpoint, tmp_path):
+    """R98: messages as a string. A question that is refused for its shape would say nothing about the model."""
+    asked = {"graded": {"items": 9}, "tool_calls": {"items": 2}, "multi_turn": True, "long_context": {"input_tokens": 64}}
+    pace = Pace(ttft_s=0.005, itl_s=0.0005)
+    gate(pace, tmp_path / "asked", options={"endpoint": endpoint, "correctness": asked})
+    gate(pace, tmp_path / "loaded", options={"endpoint": endpoint})
+    assert sum(bool(body.get("ignore_eos") or "sampling_params" in body) for body in pace.seen) > 10
+    kinds = Counter(next(key for key in BODIES if key in body) for body in pace.seen)
+    assert kinds["messages"] >= 5
+    for body in pace.seen:
+        (kind,) = [key for key in BODIES if key in body]
+        Draft202012Validator({"type": "object", **BODIES[kind]}).validate(body)
+
+
+def test_zero_is_a_seed_of_prompts_and_of_words():
+    made = [PromptMaker(seed=seed, nonce="n", input_tokens=32, vocab_size=9000) for seed in (0, 0, 1, 7)]
+    ids = [tuple(maker.prompt(0, 3)) for maker in made]
+    for maker in made:
+        maker.words = 32
+    words = [maker.prompt(0, 3) for maker in made]
+    assert ids[0] == ids[1] and words[0] == words[1]
+    assert len(set(ids)) == len(set(words)) == 3
