@@ -19,11 +19,11 @@ PP8 = [*M, "--pp-size", "8", "--pp-async-batch-depth", "8"]
 def run(wheel, fixtures):
     trees = {}
 
-    def call(version, argv, model="llama", facts=RTX):
+    def call(version, argv, model="llama", facts=RTX, env=None):
         if version not in trees:
             trees[version] = open_source(wheel(version))
         config = json.loads((fixtures / "oracle" / "models" / model / "config.json").read_text())
-        return check(argv, source_root=trees[version], facts=facts, model_config=config, env={})
+        return check(argv, source_root=trees[version], facts=facts, model_config=config, env=env or {})
 
     return call
 
@@ -41,6 +41,7 @@ def pairs():
 
 @pytest.mark.parametrize("pair", pairs(), ids=lambda one: f"{one['sglang_version']} {' '.join(one['with_flag']['argv'][1:])}")
 def test_r7_every_executed_pair_is_told_as_it_was(run, pair):
+    """Who turned the graphs off, as SGLang itself did when it was executed (R7)."""
     side = pair["with_flag"]
     report = run(pair["sglang_version"], side["argv"], side["model_config"])
     assert report.outcome in ("ok", "unknown"), report.text()
@@ -109,6 +110,7 @@ def test_there_are_as_many_silent_cases_as_speaking_ones():
 
 @pytest.mark.parametrize("version", ["0.5.10", "0.5.18", "0.5.23"])
 def test_r31_back_ends_without_kernels_for_the_card(run, version):
+    """Back ends that crash on SM120 are told, triton is accepted (R31)."""
     words = [*M, "--tp-size", "8", "--moe-runner-backend"]
     assert found(run(version, [*words, "deep_gemm"], "qwen3_moe"), "SGA320")
     assert not found(run(version, [*words, "triton"], "qwen3_moe"), "SGA320")
@@ -118,6 +120,7 @@ def test_r31_back_ends_without_kernels_for_the_card(run, version):
 
 @pytest.mark.parametrize("version", ["0.5.10", "0.5.23"])
 def test_r71_an_fp8_cache_with_the_int4_checkpoint_is_known_slow(run, version):
+    """16 tokens/s with an FP8 cache on the INT4 checkpoint (R71)."""
     fp8 = [*PP8, "--kv-cache-dtype", "fp8_e4m3"]
     finding = found(run(version, fp8, "kimi_k25"), "SGA321")
     assert finding
@@ -128,6 +131,7 @@ def test_r71_an_fp8_cache_with_the_int4_checkpoint_is_known_slow(run, version):
 
 
 def test_r76_the_margin_is_said_in_numbers(run):
+    """Boots at 0.97, dies in capture at 0.98 (R76)."""
     finding = found(run("0.5.23", [*PP8, "--mem-fraction-static", "0.98"]), "SGA322")[0]
     assert "leaves 1,958 MiB of 97,887 MiB" in finding.message
     assert "2,937 MiB" in finding.why
@@ -147,15 +151,48 @@ PREFILL_OFF = [
 
 @pytest.mark.parametrize(("version", "off"), PREFILL_OFF)
 def test_r13_prefill_graphs_off_under_a_pipeline_are_an_override_said_per_release(run, version, off):
+    """Silently off under a pipeline, in some releases only (R13)."""
     argv = [*M, "--pp-size", "4"]
     told = [f for f in found(run(version, argv), "SGA210") if "prefill.backend" in f.message or "piecewise" in f.message]
     assert bool(told) is off
     assert all(finding.level == "override" and finding.source for finding in told)
 
 
+@pytest.mark.parametrize(("version", "by_pipeline"), [("0.5.15", False), ("0.5.19", True), ("0.5.23", True)])
+def test_r13_the_opt_in_keeps_prefill_graphs_and_a_multimodal_model_loses_them_anyway(run, version, by_pipeline):
+    """Who asks for them keeps them; up to 0.5.18 it is a multimodal model that loses them (0.5.15, server_args.py:3374) (R13)."""
+    opted = run(version, [*M, "--pp-size", "4", "--cuda-graph-backend-prefill=breakable"])
+    assert opted.effective["cuda_graph_config.prefill.backend"] == "breakable"
+    seen = run(version, [*M, "--pp-size", "4"], "kimi_k25")
+    assert seen.effective["cuda_graph_config.prefill.backend"] == "disabled"
+    told = [one for one in found(seen, "SGA210") if "prefill.backend" in one.message]
+    assert told and any("pp_size" in (one.why or "") for one in told) is by_pipeline, told
+
+
 @pytest.mark.parametrize("version", ["0.5.10", "0.5.12", "0.5.18", "0.5.23"])
 def test_r16_speculative_decoding_in_a_pipeline_is_refused_with_the_reason(run, version):
+    """Speculative decoding on decode with a pipeline (R16)."""
     argv = [*M, "--pp-size", "8", "--speculative-algorithm", "EAGLE"]
     finding = found(run(version, argv), "SGA201")
     assert finding
     assert "pipeline" in finding[0].message.lower() or "pp" in finding[0].message.lower()
+
+
+ONLY = ["--disaggregation-mode", "prefill"]
+
+
+@pytest.mark.parametrize(
+    ("version", "more", "env", "refused"),
+    [
+        ("0.5.12", ONLY, {}, True),
+        ("0.5.12", [], {"SGLANG_ENABLE_PP_SPEC": "1"}, True),
+        ("0.5.20", ONLY, {}, True),
+        ("0.5.23", ONLY, {}, False),
+        ("0.5.23", [], {"SGLANG_ENABLE_PP_SPEC": "1"}, False),
+    ],
+)
+def test_r16_prefill_nodes_and_the_opt_in_are_let_pass_where_the_release_does(run, version, more, env, refused):
+    """All is refused up to 0.5.20; later a prefill node passes, and who opts in by environment (R16)."""
+    report = run(version, [*M, "--pp-size", "8", "--speculative-algorithm", "EAGLE", *more], env=env)
+    said = [one.message.lower() for one in found(report, "SGA201")]
+    assert any("pipeline" in one or "pp +" in one for one in said) is refused, report.text()

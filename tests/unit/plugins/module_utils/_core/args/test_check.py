@@ -63,6 +63,7 @@ def test_the_profile_of_the_story_is_clean(run, version):
 
 @pytest.mark.parametrize("version", VERSIONS)
 def test_r7_r11_a_leftover_graph_flag_blocks_and_says_what_it_costs(run, wheel, version):
+    """It parses and starts, so only the check can say what it costs (R7, R11)."""
     report = run(version, BAD)
     assert report.outcome == "ok", report.text()
     assert {"SGA301", "SGA310"} == set(codes(report, "error", "advice"))
@@ -161,6 +162,7 @@ def test_what_cannot_be_accepted_is_refused(run, entry):
 
 @pytest.mark.parametrize("version", VERSIONS)
 def test_r2_an_underscore_is_answered_with_the_flag(run, version):
+    """An unknown flag is answered with the known one (R2)."""
     report = run(version, ["--model-path", "m", "--reasoning_parser", "kimi_k2"])
     finding = one(report, "SGA101")
     assert report.outcome == "parse_error"
@@ -171,6 +173,7 @@ def test_r2_an_underscore_is_answered_with_the_flag(run, version):
 
 @pytest.mark.parametrize("version", VERSIONS)
 def test_r101_the_short_pipeline_flag_is_ambiguous_and_tp_is_not(run, version):
+    """The short spelling of community docs never parses (R101)."""
     report = run(version, ["--model-path", "m", "--tp", "1", "--pp", "8"])
     finding = one(report, "SGA102")
     for candidate in ("--pp-size", "--pp-max-micro-batch-size", "--pp-async-batch-depth"):

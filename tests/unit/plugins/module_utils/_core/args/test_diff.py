@@ -64,6 +64,7 @@ def codes(found):
 
 
 def test_r6_a_removed_flag_that_becomes_an_ambiguous_short_form(compare):
+    """A flag of the old release is a short form of two in the new one (R6)."""
     found = compare("0.5.18", "0.5.20", ["--cuda-graph-max-bs", "16"])
     first = found.upgrade.findings[0]
     assert (first.code, first.level, first.flag, first.where) == ("SGA601", "error", "--cuda-graph-max-bs", "argv[2]")

@@ -45,6 +45,7 @@ def test_a_variable_nobody_reads_is_named(wheel, name, level):
     ],
 )
 def test_r18_a_layer_partition_that_does_not_fit_is_refused(wheel, value, why, config):
+    """A layer partition must have one entry a stage and add up to the layers (R18)."""
     got = found(wheel, "SGA403", {"SGLANG_PP_LAYER_PARTITION": value}, config)
     if why is None or (config is None and "sums" in why):
         assert got == []

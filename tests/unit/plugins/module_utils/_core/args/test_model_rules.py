@@ -34,6 +34,7 @@ def found(report, code):
 
 @pytest.mark.parametrize("version", BEFORE)
 def test_r1_before_0_5_10_k2_5_in_stages_is_an_error(wheel, config, version):
+    """An architecture that this release cannot pipeline is told before an hour of loading (R1)."""
     report = check(STAGES, source_root=wheel(version), facts=FACTS, model_config=config("kimi_k25"), env={})
     (one,) = found(report, "SGA404")
     assert (one.level, one.flag, report.exit_status) == ("error", "--pp-size", 1)
@@ -72,6 +73,7 @@ def test_r1_a_model_without_a_file_of_its_own_runs_as_transformers_can(wheel, co
 @pytest.mark.parametrize("version", SHAPES)
 @pytest.mark.parametrize("given", ["absent", None, []])
 def test_r99_a_config_without_architectures_names_the_missing_key(wheel, config, version, given):
+    """No start is attempted on a config.json without architectures (R99)."""
     raw = config("llama")
     raw.pop("architectures")
     raw |= {} if given == "absent" else {"architectures": given}

@@ -54,7 +54,7 @@ def table(names=NAMES):
 @pytest.mark.parametrize(
     ("word", "meant"),
     [
-        ("--reasoning_parser", "--reasoning-parser"),  # R2
+        ("--reasoning_parser", "--reasoning-parser"),  # (R2)
         ("-tp-size", "--tp-size"),
         ("--Context-Length", "--context-length"),
         ("--contextlength", "--context-length"),
@@ -147,23 +147,29 @@ def test_every_field_offered_for_another_engine_is_one_some_release_has():
             "SGA101",
             "unknown before 0.5.7, installed is 0.5.6.post2",
             "0.5.7",
-        ),  # R10
-        ("0.4.6", ["--max-loaded-loras", "1"], "SGA101", "unknown before 0.4.10.post2, installed is 0.4.6", "0.4.10.post2"),  # R5
+        ),  # (R10)
+        (
+            "0.4.6",
+            ["--max-loaded-loras", "1"],
+            "SGA101",
+            "unknown before 0.4.10.post2, installed is 0.4.6",
+            "0.4.10.post2",
+        ),  # (R5)
         (
             "0.5.5",
             ["--reasoning_parser", "kimi_k2"],
             "SGA101",
             "did you mean --reasoning-parser?",
             "--reasoning-parser kimi_k2",
-        ),  # R2
+        ),  # (R2)
         (
             "0.5.20",
             ["--cuda-graph-max-bs", "16"],
             "SGA102",
             "removed in 0.5.20 (deprecated from 0.5.14)",
             "--cuda-graph-max-bs-decode 16",
-        ),  # R6
-        ("0.5.23", ["--pp", "8"], "SGA102", "--pp-size, --pp-max-micro-batch-size", "--pp-size 8"),  # R101
+        ),  # (R6)
+        ("0.5.23", ["--pp", "8"], "SGA102", "--pp-size, --pp-max-micro-batch-size", "--pp-size 8"),  # (R101)
         ("0.5.23", ["--gpu-memory-utilization", "0.9"], "SGA101", "is vLLM's", "write --mem-fraction-static (the fraction"),
         ("0.5.23", ["--max-model-len", "4096"], "SGA101", "is vLLM's", "write --context-length 4096"),
         ("0.5.23", ["--max-batch-size", "8"], "SGA101", "is TensorRT-LLM's", "write --max-running-requests 8"),
