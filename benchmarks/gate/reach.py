@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see https://www.gnu.org/licenses/gpl-3.0.txt)
 """How far one process of the gate's client reaches: streams and tokens/s on one core, against the server's own log.
 
-Run: .venv/bin/python benchmarks/gate/reach.py [--streams 512] [--tokens-per-s 15000 …] [--seconds 8]
+Run: .venv/bin/python benchmarks/gate/reach.py [--streams 512] [--tokens-per-s 15000 …] [--seconds 10]
 The known server has one core, the client the other. Per load: tokens/s, TTFT and ITL as the client saw them, their error, how
 busy both cores were by processor time, and how late the server was at most. A server that is busy or late says that it, not the
 client, was the end. What the machine does beside takes from both.
@@ -94,7 +94,7 @@ def main() -> int:
     options = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     options.add_argument("--streams", type=int, default=512)
     options.add_argument("--tokens-per-s", type=float, nargs="+", default=[5_000, 10_000, 15_000, 18_000, 22_000])
-    options.add_argument("--seconds", type=float, default=8.0)
+    options.add_argument("--seconds", type=float, default=10.0)
     options.add_argument("--cores", type=int, nargs=2, default=[0, 1], help="of the server, of the client")
     asked = options.parse_args()
     server = Server(asked.cores[0])
