@@ -338,6 +338,11 @@ def _iter_modules(outside: Outside, interpreter: Any, args: list[Any], kwargs: d
 
 def _path(outside: Outside, interpreter: Any, args: list[Any], kwargs: dict[str, Any]) -> Any:
     """``pathlib.Path`` of a known text."""
+    wrong = next((one for one in args if one is None or isinstance(one, (bool, int, float, tuple, List, Dict))), MISSING)
+    if wrong is not MISSING:
+        kind = interpreter.call(interpreter.builtin("type"), [wrong], {})
+        said = f"expected str, bytes or os.PathLike object, not {getattr(kind, '__name__', kind)}"
+        raise Raised("TypeError", said, interpreter.here())
     if not args or not all(isinstance(one, str) or (isinstance(one, Instance) and "_path_" in one.cells) for one in args):
         return Unknown(needs_of(*args) or {"path"})
     path = PurePosixPath(*(one if isinstance(one, str) else one.cells["_path_"] for one in args))
@@ -345,6 +350,7 @@ def _path(outside: Outside, interpreter: Any, args: list[Any], kwargs: dict[str,
     ask = {"exists": outside.model.exists, "is_dir": outside.model.is_folder, "is_file": outside.model.is_file}
     made = Instance(None, {"_path_": text, "name": path.name, "suffix": path.suffix})
     made.cells["_join_"] = lambda more: _path(outside, interpreter, [text, more], {})
+    made.cells["expanduser"] = Native("expanduser", lambda i, a, k: made)
     for name, question in ask.items():
         made.cells[name] = Native(name, lambda i, a, k, question=question: question(text))
     return made

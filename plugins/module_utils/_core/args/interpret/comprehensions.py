@@ -159,4 +159,6 @@ class Comprehensions(Attributes):
             return "{" + ", ".join(pairs) + "}"
         if value is None or isinstance(value, (bool, int, float)):
             return str(value)
+        if isinstance(value, type):
+            return f"<class '{value.__name__}'>"
         return getattr(value, "name", None) or f"<{type(value).__name__}>"

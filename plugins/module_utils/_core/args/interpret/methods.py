@@ -9,7 +9,23 @@ from typing import Any
 
 from .limits import MAX_SIZE, WIDE, heavy
 from .operators import contains, equal, lift, negate, plain_enum
-from .values import MISSING, NO_NEEDS, SMEARED, Dict, List, Native, Raised, Set, Stash, Unknown, join, needs_of, present
+from .values import (
+    MISSING,
+    NO_NEEDS,
+    SMEARED,
+    Dict,
+    List,
+    Native,
+    Raised,
+    Set,
+    Stash,
+    Unknown,
+    join,
+    needs_of,
+    options_of,
+    present,
+    unknown,
+)
 
 # Text longer than this is no setting.
 MAX_TEXT = 2_000_000
@@ -136,15 +152,21 @@ def _items(value: Any) -> Any:
 
 
 def _change(change: Callable[[Any, List, list[Any], list[Any]], list[Any] | None]) -> Callable[..., Any]:
-    """A method that changes a list in place; on one that is not known it stays unknown."""
+    """A method that changes a list in place: each of those it can be; one that is not known stays unknown."""
 
     def run(interpreter: Any, value: List, *args: Any) -> Any:
-        if isinstance(value.items, Unknown):
+        options = options_of(value.items) or ()
+        if not all(isinstance(one, tuple) for one in options):
             return None
-        interpreter.spend(len(value.items))
-        items = list(value.items)
-        new = change(interpreter, value, items, list(args))
-        interpreter.write(value, "items", Unknown(needs_of(*args) or {"list"}) if new is None else tuple(new))
+        made = []
+        for items in options:
+            interpreter.spend(len(items))
+            made.append(change(interpreter, value, list(items), list(args)))
+        if made:
+            open_items = Unknown(needs_of(*args) or {"list"})
+            whole = [tuple(one) for one in made if one is not None]
+            new = unknown(needs_of(value.items), whole) if len(whole) == len(made) else open_items
+            interpreter.write(value, "items", new)
         return None
 
     return run

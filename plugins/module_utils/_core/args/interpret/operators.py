@@ -114,7 +114,7 @@ def truth(value: Any) -> bool | Unknown:
                 return Unknown(value.needs | outcome.needs)
         return value
     if isinstance(value, List):
-        return value.items if isinstance(value.items, Unknown) else bool(value.items)
+        return truth(value.items)
     if isinstance(value, Dict):
         return dict_size_truth(value)
     value = plain_enum(value)

@@ -90,7 +90,11 @@ class Report:
         effective[path] = plain
         asked_plain = as_json(asked)
         if asked_plain is OPEN:
-            return
+            # A default that hangs on the host: where it can be none that equals the result, it was replaced all the same.
+            possible = [as_json(one) for one in (asked.options or ())] if isinstance(asked, Unknown) else []
+            if not possible or any(one is OPEN or same_json(one, plain) for one in possible):
+                return
+            asked_plain = None
         if not same_json(asked_plain, plain):
             site = sites[-1] if sites else None
             changed[path] = {

@@ -62,6 +62,16 @@ def test_a_flag_is_vestigial_exactly_where_execution_says_so(run, pair):
     assert (got["without_flag"] == got["with_flag"] == "disabled") == pair["forced_by_others"]
 
 
+def test_a_default_that_hangs_on_the_host_counts_as_changed_where_none_of_them_is_left(unpacked):
+    """Executed on 0.5.16: "breakable" becomes "disabled"; without facts the default is open, the change is not."""
+    argv = ["--model-path", "@models/llama", "--disable-prefill-cuda-graph"]
+    result = oracle.resolver({"0.5.16": unpacked("0.5.16")})("0.5.16", argv, {}, None)
+
+    change = result.changed["cuda_graph_config.prefill.backend"]
+    assert (change["from"], change["to"]) == (None, "disabled")
+    assert result.effective["cuda_graph_config.prefill.backend"] == "disabled"
+
+
 def test_a_check_stays_within_a_second_of_processor_time(run):
     import time
 
