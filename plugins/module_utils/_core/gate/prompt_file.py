@@ -16,7 +16,7 @@ from . import plan_values as read
 
 KEYS = ("file", "fresh")
 JSON_NAMES = (".jsonl", ".ndjson", ".json")
-Message: TypeAlias = "Mapping[str, Any]"
+Message: TypeAlias = Mapping[str, Any]
 Prompt: TypeAlias = "str | tuple[Message, ...]"
 
 
