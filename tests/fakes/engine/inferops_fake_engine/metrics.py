@@ -17,7 +17,9 @@ def _samples(server: Server) -> Iterator[Sample]:
     pipeline = engine.pipeline
     graphs = server.resolved.decode_graphs
     base = {"engine_type": "unified", "model_name": server.served_name}
-    books, used, pool = engine.books, float(pipeline.kv_used), server.kv_tokens
+    books, pool = engine.books, server.kv_tokens
+    # The clock takes requests back after the pass that went over the pool; the engine never goes over it.
+    used = float(min(pipeline.kv_used, pool))
     wall_s = 1000.0 * server.timescale  # simulated milliseconds in a second of the wall clock
     lived = engine.now_ms()
     retracted = books.newly_retracted()
