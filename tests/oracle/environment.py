@@ -121,7 +121,7 @@ def _interpreter() -> Path:
         if not (stamp.exists() and stamp.read_text() == key):
             _check_space(folder.parent)
             shutil.rmtree(folder, ignore_errors=True)
-            python = lab.create(folder, lab.python_for_oldest())
+            python = lab.create(folder, _oldest())
             with Step(f"installing what SGLang's argument code imports into {folder} (about 3 GB)"):
                 run([python, *PIP, "--no-deps", TORCH], do=ONLINE)
                 run([python, *PIP, "--no-deps", "--require-hashes", "-r", LOCK], do=ONLINE)
@@ -133,6 +133,13 @@ def _interpreter() -> Path:
                 )
             stamp.write_text(key)
     return folder / "bin" / "python"
+
+
+def _oldest() -> str:
+    python = lab.oldest_python()
+    if python is None:
+        raise InferopsError("this machine has no working Python 3.11", do="install it: the locked packages are of that version")
+    return python
 
 
 def _check_space(folder: Path) -> None:

@@ -32,6 +32,17 @@ def test_too_little_space_is_said_before_gigabytes_are_fetched(tmp_path, monkeyp
     assert "INFEROPS_CACHE" in str(caught.value)
 
 
+def test_the_locked_packages_get_the_python_they_are_locked_for(monkeypatch):
+    found = environment.lab.oldest_python()
+    assert found is None or environment._oldest() == found
+
+    monkeypatch.setattr(environment.lab, "oldest_python", lambda: None)
+    with pytest.raises(environment.InferopsError) as caught:
+        environment._oldest()
+
+    assert "Python 3.11" in str(caught.value)
+
+
 def test_a_wheel_that_is_not_to_be_had_is_said_with_what_to_do(monkeypatch):
     def none(version):
         raise wheels.NoWheel(f"sglang {version} could not be downloaded: no route")
