@@ -46,6 +46,8 @@ _MEMORY = {
 _ASSUMED_CUDA = "13.0"
 # Superchips by name: srt/utils/common.py is_mnnvl_fabric_device.
 _FABRIC = ("GB200", "GB300")
+# Cards that share a board with NVIDIA's own Arm processor; any other is taken for a card in an x86-64 host.
+_ARM = ("GH200", "GB200", "GB300", "GB10", "THOR", "ORIN")
 
 
 class Host:
@@ -125,6 +127,11 @@ class Host:
     def _device(self, interpreter: Any) -> Any:
         name = self.facts.platform
         return Unknown(("platform",)) if name is None else "cuda" if name == "hip" else name
+
+    def machine(self, interpreter: Any) -> Any:
+        """What ``platform.machine()`` says."""
+        name = self.fact(interpreter, "gpu_name")
+        return name if isinstance(name, Unknown) else "aarch64" if any(tag in name.upper() for tag in _ARM) else "x86_64"
 
     def _fabric(self, interpreter: Any) -> Any:
         name = self.fact(interpreter, "gpu_name")

@@ -412,6 +412,8 @@ _CALLS: dict[str, Callable[..., Any]] = {
     "enum.auto": lambda o, i, a, k: External("enum.auto()"),
     "torch.cuda.get_device_capability": _capability,
     "torch.cuda.get_device_name": lambda o, i, a, k: o.host.fact(i, "gpu_name"),
+    "torch.cpu.is_available": lambda o, i, a, k: True,
+    "platform.machine": lambda o, i, a, k: o.host.machine(i),
     "torch.cuda.device_count": lambda o, i, a, k: o.host.fact(i, "gpu_count"),
     "importlib.import_module": _import_module,
     "importlib.util.find_spec": lambda o, i, a, k: o.spec_of(a[0]),

@@ -216,3 +216,20 @@ def test_an_architecture_goes_by_the_name_its_configuration_class_gives_it(run, 
         srt__configs__new=RENAMING,
     )
     assert result.effective["page_size"] == expected
+
+
+HOST_CPU = """
+    import platform, torch
+    arm = platform.machine().lower() in ("aarch64", "arm64") and hasattr(torch, "cpu") and torch.cpu.is_available()
+    self.page_size = 64 if arm else 128
+"""
+
+
+@pytest.mark.parametrize(
+    ("card", "expected"), [("NVIDIA H200", 128), ("NVIDIA GB200", 64), ("NVIDIA GH200 480GB", 64), (None, "open")]
+)
+def test_the_processor_of_the_host_is_told_by_its_card(run, card, expected):
+    """``--device cpu`` on a host with cards: is_host_cpu_arm64 chooses the attention back end (0.5.4 ... 0.5.23)."""
+    result = run(HOST_CPU, facts={} if card is None else {"gpu_name": card})
+    assert result.effective.get("page_size", "open") == expected
+    assert expected != "open" or result.undecided[0]["needs"] == ["gpu_name"]
