@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import ast
 import math
+import re
 import sys
 from collections.abc import Callable
 from pathlib import PurePosixPath
@@ -81,6 +82,7 @@ _REQUIRED = frozenset(
 )
 # Packages that its requirements for CUDA do not bring: there only where told.
 _EXTRA = frozenset({"vllm"})
+_REQUIRES = re.compile(r"^Requires-Dist:\s*([\w.-]+)(.*)$", re.MULTILINE)
 # Plain values of the standard library, on the 64-bit Linux that SGLang runs on.
 _VALUES = {
     "typing.TYPE_CHECKING": False,
@@ -197,11 +199,11 @@ class Outside:
                 return True
         return Unknown((f"{base}.{name}",))
 
-    def importable(self, name: str) -> Any:
+    def importable(self, interpreter: Any, name: str) -> Any:
         """Whether a package of another project can be imported: three-valued, by ``spec_of``."""
         if name.partition(".")[0] in sys.stdlib_module_names:
             return True
-        found = self.spec_of(name)
+        found = self.spec_of(interpreter, name)
         return found if isinstance(found, Unknown) else found is not None
 
     def call_external(self, interpreter: Any, name: str, args: list[Any], kwargs: dict[str, Any]) -> Any:
@@ -218,8 +220,8 @@ class Outside:
             )
         return Unknown((f"{name}()",) if not needs_of(*args) else needs_of(*args) | {f"{name}()"})
 
-    def spec_of(self, package: Any) -> Any:
-        """``find_spec``: by the packages told, else what a whole installation has."""
+    def spec_of(self, interpreter: Any, package: Any) -> Any:
+        """``find_spec``: by the packages told, else what a whole installation has, without the extras of its metadata."""
         if not isinstance(package, str):
             return Unknown(("packages",))
         top = package.partition(".")[0]
@@ -229,7 +231,22 @@ class Outside:
                 return External(f"spec of {top}")
         if top in _EXTRA:
             return None
-        return External(f"spec of {top}") if top in _REQUIRED else Unknown((f"packages.{top}",))
+        if top in _REQUIRED:
+            return External(f"spec of {top}")
+        tree = interpreter.loader.tree
+        if top.lower() not in _extras(tree):
+            return Unknown((f"packages.{top}",))
+        return External(f"spec of {top}") if tree.exists(f"../{top}/__init__.py") else None
+
+
+def _extras(tree: Any) -> set[str]:
+    """Return what the release's metadata requires for an extra only (``granian; extra == "http2"``)."""
+    if "extras" not in tree.memo:
+        required = _REQUIRES.findall(tree.store.metadata() or "")
+        names = [(name.lower().replace("-", "_"), "extra ==" in marker) for name, marker in required]
+        tree.memo["extras"] = {name for name, extra in names if extra} - {name for name, extra in names if not extra}
+    extras: set[str] = tree.memo["extras"]
+    return extras
 
 
 def _replace(outside: Outside, interpreter: Any, args: list[Any], kwargs: dict[str, Any]) -> Any:
@@ -358,8 +375,6 @@ def _path(outside: Outside, interpreter: Any, args: list[Any], kwargs: dict[str,
 
 def _match(outside: Outside, interpreter: Any, args: list[Any], kwargs: dict[str, Any]) -> Any:
     """A match of a pattern: only whether there is one."""
-    import re
-
     if len(args) >= 2 and isinstance(args[0], str) and isinstance(args[1], str):
         if not searchable(args[0], args[1]):
             return Unknown(("search",))
@@ -416,7 +431,7 @@ _CALLS: dict[str, Callable[..., Any]] = {
     "platform.machine": lambda o, i, a, k: o.host.machine(i),
     "torch.cuda.device_count": lambda o, i, a, k: o.host.fact(i, "gpu_count"),
     "importlib.import_module": _import_module,
-    "importlib.util.find_spec": lambda o, i, a, k: o.spec_of(a[0]),
+    "importlib.util.find_spec": lambda o, i, a, k: o.spec_of(i, a[0]),
     "typing.cast": lambda o, i, a, k: a[1],
     "re.match": _match,
     "re.fullmatch": lambda o, i, a, k: _match(o, i, [f"(?:{a[0]})\\Z", *a[1:]] if isinstance(a[0], str) else a, k),

@@ -215,7 +215,7 @@ class Interpreter(Calls):
         return self.knowledge.call_external(self, name, args, kwargs)
 
     def importable(self, name: str) -> Any:
-        return self.knowledge.importable(name)
+        return self.knowledge.importable(self, name)
 
     def config_attribute(self, value: Config, name: str) -> Any:
         return self.knowledge.config_attribute(self, value, name)

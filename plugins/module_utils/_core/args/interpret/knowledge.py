@@ -24,7 +24,7 @@ class Knowledge:
     external: Hook
     has_external: Hook
     call_external: Hook
-    importable: Callable[[str], Any]
+    importable: Hook
     config_attribute: Hook
     functions: dict[str, Hook] = field(default_factory=dict)
     classes: dict[str, Hook] = field(default_factory=dict)

@@ -98,6 +98,23 @@ def test_an_import_whose_failure_is_provided_for_hangs_on_the_packages(run, pack
     assert outcome == "ok" or result.doubts[0]["needs"] == ["packages.granian"]
 
 
+@pytest.mark.parametrize(
+    ("metadata", "beside", "outcome"),
+    [
+        ('Requires-Dist: granian>=2.6.0; extra == "http2"\n', False, "fatal"),
+        ('Requires-Dist: granian>=2.6.0; extra == "http2"\n', True, "ok"),
+        ('Requires-Dist: granian>=2.6.0; extra == "http2"\nRequires-Dist: granian\n', False, "unknown"),
+        ("", False, "unknown"),
+    ],
+)
+def test_a_package_of_an_extra_is_missing_unless_it_lies_beside_the_release(run, tmp_path, metadata, beside, outcome):
+    """``--enable-http2``: 0.5.12 ... 0.5.23 refuse it where granian cannot be imported."""
+    for name, text in {"sglang-0.5.99.dist-info/METADATA": metadata, **({"granian/__init__.py": ""} if beside else {})}.items():
+        (tmp_path / name).parent.mkdir()
+        (tmp_path / name).write_text(text)
+    assert run(IMPORTS, "--pp-size", "2").outcome == outcome
+
+
 def test_a_refusal_that_hangs_on_a_file_of_the_host_is_not_passed_over(run):
     result = run(
         """
