@@ -11,7 +11,8 @@ version_added: 0.1.0
 author: [Inferops (@inferops)]
 description:
   - Reads C(config.json), and compares the weight files with C(model.safetensors.index.json) and with their own headers.
-  - Reads no weights, so that a folder of 600 GB takes seconds. A file that is missing, empty or cut short fails the task by name.
+  - Reads no weights, so that a folder of 600 GB takes seconds. A file that is missing, cut short, a pickle, a Git LFS pointer or of
+    another model fails the task by name, and so do weights of fewer layers than the config says.
   - Changes nothing and downloads nothing.
 options:
   path:

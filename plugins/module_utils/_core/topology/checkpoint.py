@@ -1,25 +1,24 @@
 # GNU General Public License v3.0+ (see https://www.gnu.org/licenses/gpl-3.0.txt)
-"""A model folder: its config, and whether every weight file its index lists is there and whole.
-
-Only the header of a weight file is read: safetensors begins with the header's length (8 bytes, little endian) and a JSON
-header with each tensor's data_offsets, so that a download cut short shows without reading 600 GB.
-"""
+"""A model folder: its config, and whether every weight file its index lists is there, whole, and the one the index means."""
 
 from __future__ import annotations
 
 import json
+import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from ..errors import InferopsError
 from .model import ModelShape
+from .safetensors import NotWhole, tensor_names
 
 INDEX = "model.safetensors.index.json"
 SINGLE = "model.safetensors"
-LENGTH_BYTES = 8
-MAX_HEADER_BYTES = 100_000_000
-"""The format's own limit."""
+PICKLES = (".bin", ".pt", ".pth", ".ckpt")
+LAYER = re.compile(r"(?!.*(?:vis|vit|image|audio)).*?(?:^|\.)layers\.(\d+)\.")
+"""The number of a decoder layer in a tensor's name; towers for pictures and sound have layers of their own."""
 NAMED_FILES = 5
 """So many file names an error lists before it counts the rest."""
 
@@ -58,14 +57,16 @@ def read_checkpoint(folder: Path, *, weights_required: bool = True) -> Checkpoin
             why="SGLang chooses the model's code by it and would stop after start",
             do='add the list from the model\'s publisher, such as "architectures": ["LlamaForCausalLM"]',
         )
-    index, shards = _listed(folder, weights_required=weights_required)
+    index, listed = _listed(folder, weights_required=weights_required)
+    weights_bytes, held = _verified(folder, listed, index or "the folder")
+    _check_layers(ModelShape.from_config(config).num_layers, held)
     return Checkpoint(
         path=str(folder),
         config=config,
         architectures=tuple(architectures),
         index=index,
-        shards=shards,
-        weights_bytes=_verified_bytes(folder, shards, index or "the folder"),
+        shards=tuple(listed),
+        weights_bytes=weights_bytes,
     )
 
 
@@ -104,8 +105,8 @@ def _read_json(path: Path, why: str) -> dict[str, Any]:
     return data
 
 
-def _listed(folder: Path, *, weights_required: bool) -> tuple[str | None, tuple[str, ...]]:
-    """Return the index in force and the weight files it lists."""
+def _listed(folder: Path, *, weights_required: bool) -> tuple[str | None, dict[str, frozenset[str]]]:
+    """Return the index in force and, for each weight file it lists, the tensors that it expects there."""
     if (folder / INDEX).is_file():
         weights = _read_json(folder / INDEX, "it lists the weight files").get("weight_map")
         if not isinstance(weights, dict) or not weights or not all(isinstance(name, str) for name in weights.values()):
@@ -115,37 +116,64 @@ def _listed(folder: Path, *, weights_required: bool) -> tuple[str | None, tuple[
                 why="without it nobody can tell whether the weights are complete",
                 do="copy the index again from the model",
             )
-        return INDEX, tuple(sorted(set(weights.values())))
+        return INDEX, _by_file(weights)
     if (folder / SINGLE).is_file():
-        return None, (SINGLE,)
-    found = tuple(sorted(path.name for path in folder.glob("*.safetensors")))
-    if found or weights_required:
+        return None, {SINGLE: frozenset()}
+    found = sorted(path.name for path in folder.glob("*.safetensors"))
+    if found:
         raise InferopsError(
-            f"{folder} has {len(found)} weight files and no {INDEX}" if found else f"{folder} has no weights",
+            f"{folder} has {len(found)} weight files and no {INDEX}",
             where=str(folder / INDEX),
-            why="without the index nobody can tell whether the weights are complete"
-            if found
-            else "only .safetensors weights are read",
-            do="copy the index from the model" if found else "put the weights there, or allow a folder without them",
+            why="without the index nobody can tell whether the weights are complete",
+            do="copy the index from the model",
         )
-    return None, ()
+    if weights_required:
+        pickles = sorted(path.name for path in folder.iterdir() if path.suffix in PICKLES)
+        raise InferopsError(
+            f"{folder} has no weights" + (f" but pickles: {_some(pickles)}" if pickles else ""),
+            where=str(folder / INDEX),
+            why="only .safetensors weights are read" + ("; loading a pickle runs code of whoever made it" if pickles else ""),
+            do="put the weights there, or allow a folder without them",
+        )
+    return None, {}
 
 
-def _verified_bytes(folder: Path, shards: tuple[str, ...], listed_in: str) -> int:
+def _by_file(weights: Mapping[str, str]) -> dict[str, frozenset[str]]:
+    files: dict[str, set[str]] = {}
+    for tensor, name in weights.items():
+        if Path(name).name != name:
+            raise InferopsError(
+                f"{INDEX} lists a file outside the folder: {name}",
+                where=f"{INDEX}: weight_map: {tensor}",
+                why="weight files lie beside their index",
+                do="copy the index again from the model",
+            )
+        files.setdefault(name, set()).add(tensor)
+    return {name: frozenset(tensors) for name, tensors in sorted(files.items())}
+
+
+def _verified(folder: Path, listed: Mapping[str, frozenset[str]], listed_in: str) -> tuple[int, set[str]]:
+    """Return the size of all weight files and the names of all tensors in them; each file must be the one the index means."""
     missing, broken, total = [], {}, 0
-    for name in shards:
+    held: set[str] = set()
+    for name, wanted in listed.items():
         path = folder / name
         if not path.is_file():
             missing.append(name)
             continue
         size = path.stat().st_size
         total += size
-        problem = "is empty" if size == 0 else _problem(path, size)
-        if problem:
-            broken[name] = problem
+        try:
+            tensors = tensor_names(path, size)
+        except NotWhole as exc:
+            broken[name] = str(exc)
+            continue
+        held |= tensors
+        if absent := sorted(wanted - tensors):
+            broken[name] = f"lacks {len(absent)} of the {len(wanted)} tensors that {listed_in} expects in it, such as {absent[0]}"
     if missing:
         raise InferopsError(
-            f"{len(missing)} of {len(shards)} weight files are missing: {_some(missing)}",
+            f"{len(missing)} of {len(listed)} weight files are missing: {_some(missing)}",
             where=str(folder),
             why=f"{listed_in} lists them",
             do="finish the download, then look again",
@@ -153,29 +181,24 @@ def _verified_bytes(folder: Path, shards: tuple[str, ...], listed_in: str) -> in
     if broken:
         first = next(iter(broken))
         raise InferopsError(
-            f"{len(broken)} of {len(shards)} weight files are not whole: {_some(list(broken))}",
+            f"{len(broken)} of {len(listed)} weight files are not whole: {_some(list(broken))}",
             where=str(folder / first),
             why=f"{first} {broken[first]}",
             do="fetch these files again and compare their checksums",
         )
-    return total
+    return total, held
 
 
-def _problem(path: Path, size: int) -> str | None:
-    """Return what is wrong with a weight file, None when its header and length agree."""
-    try:
-        with path.open("rb") as file:
-            length = int.from_bytes(file.read(LENGTH_BYTES), "little")
-            if not 2 <= length <= MAX_HEADER_BYTES or LENGTH_BYTES + length > size:
-                return f"has no whole safetensors header ({size} bytes)"
-            header = json.loads(file.read(length))
-        ends = [entry["data_offsets"][1] for name, entry in header.items() if name != "__metadata__"]
-        expected = LENGTH_BYTES + length + max(ends, default=0)
-    except OSError as exc:
-        return f"cannot be read: {exc.strerror or exc}"
-    except (ValueError, TypeError, KeyError, IndexError, AttributeError):
-        return "has a header that is not safetensors"
-    return None if size == expected else f"has {size} bytes, its header says {expected}"
+def _check_layers(num_layers: int | None, held: set[str]) -> None:
+    """Refuse weights of fewer layers than the config says; further ones, as for speculative decoding, are fine."""
+    layers = [int(found[1]) for name in held if (found := LAYER.match(name))]
+    if num_layers is not None and layers and max(layers) + 1 < num_layers:
+        raise InferopsError(
+            f"the weights hold {max(layers) + 1} layers, config.json says {num_layers}",
+            where="config.json: num_hidden_layers",
+            why="config and weights are of different models, or of different revisions of one",
+            do="fetch config.json and the weights from one revision",
+        )
 
 
 def _some(names: list[str]) -> str:
