@@ -11,8 +11,8 @@ version_added: 0.1.0
 author: [Inferops (@inferops)]
 description:
   - Reads C(config.json), and compares the weight files with C(model.safetensors.index.json) and with their own headers.
-  - Reads no weights, so that a folder of 600 GB takes seconds. A file that is missing, cut short, a pickle, a Git LFS pointer or of
-    another model fails the task by name, and so do weights of fewer layers than the config says.
+  - Reads no weights, so that a folder of 600 GB takes seconds. A file that is missing, cut short, a pickle, a Git LFS pointer
+    or of another model fails the task by name, and so do weights of fewer layers than the config says.
   - Changes nothing and downloads nothing.
 options:
   path:
@@ -23,6 +23,12 @@ options:
     description: Whether a folder without any weights fails. Weights that are there must be complete in any case.
     type: bool
     default: true
+  accepted_code:
+    description:
+      - SHA-256 of each Python file of the folder, by its path in it, as somebody read and accepted it.
+      - A file that changed, was added or is gone fails the task by name. Empty means that nothing is said about code.
+    type: dict
+    default: {}
 attributes:
   check_mode:
     description: Reads only, so check mode does the same.
@@ -91,6 +97,11 @@ shards:
   returned: success
   type: int
   sample: 64
+code_files:
+  description: SHA-256 of each Python file of the folder by its path in it; SGLang runs them with C(--trust-remote-code).
+  returned: success
+  type: dict
+  sample: {configuration_kimi_k25.py: 1f0c6c0f...}
 """
 
 from ansible.module_utils.basic import AnsibleModule
@@ -98,13 +109,18 @@ from ansible.module_utils.basic import AnsibleModule
 from ..module_utils._core.errors import InferopsError
 from ..module_utils._core.topology.checkpoint import model_facts
 
-SPEC = {"path": {"type": "path", "required": True}, "weights_required": {"type": "bool", "default": True}}
+SPEC = {
+    "path": {"type": "path", "required": True},
+    "weights_required": {"type": "bool", "default": True},
+    "accepted_code": {"type": "dict", "default": {}},
+}
 
 
 def main() -> None:
     module = AnsibleModule(argument_spec=SPEC, supports_check_mode=True)
+    options = {name: module.params[name] for name in ("weights_required", "accepted_code")}
     try:
-        facts = model_facts(module.params["path"], weights_required=module.params["weights_required"])
+        facts = model_facts(module.params["path"], **options)
     except InferopsError as exc:
         module.fail_json(msg=str(exc), **exc.details)
     module.exit_json(changed=False, **facts)

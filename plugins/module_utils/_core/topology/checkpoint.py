@@ -12,6 +12,7 @@ from typing import Any
 
 from ..errors import InferopsError
 from .model import ModelShape
+from .model_code import check_accepted, code_files
 from .safetensors import NotWhole, tensor_names
 
 INDEX = "model.safetensors.index.json"
@@ -70,9 +71,11 @@ def read_checkpoint(folder: Path, *, weights_required: bool = True) -> Checkpoin
     )
 
 
-def model_facts(path: str, *, weights_required: bool = True) -> dict[str, Any]:
-    """Return what a model folder holds as plain values; raises as read_checkpoint does."""
+def model_facts(path: str, *, weights_required: bool = True, accepted_code: Mapping[str, str] | None = None) -> dict[str, Any]:
+    """Return what a model folder holds as plain values; raises as read_checkpoint does, and for code that was not accepted."""
     checkpoint = read_checkpoint(Path(path), weights_required=weights_required)
+    code = code_files(Path(path))
+    check_accepted(Path(path), code, accepted_code or {})
     shape = ModelShape.from_config(checkpoint.config)
     return {
         "path": checkpoint.path,
@@ -85,6 +88,7 @@ def model_facts(path: str, *, weights_required: bool = True) -> dict[str, Any]:
         "weights_bytes": checkpoint.weights_bytes,
         "index": checkpoint.index,
         "shards": len(checkpoint.shards),
+        "code_files": code,
     }
 
 

@@ -155,3 +155,26 @@ def test_present_weights_are_verified_even_when_none_are_required(folder):
     break_folder(folder, "shard cut")
     with pytest.raises(InferopsError):
         read_checkpoint(folder, weights_required=False)
+
+
+def test_code_of_the_model_is_held_to_what_was_accepted(folder):
+    (folder / "modeling.py").write_text("x = 1\n")
+    (folder / "sub").mkdir()
+    (folder / "sub" / "config.py").write_text("")
+    (folder / ".cache").mkdir()
+    (folder / ".cache" / "tool.py").write_text("")
+    accepted = model_facts(str(folder))["code_files"]
+    assert sorted(accepted) == ["modeling.py", "sub/config.py"]
+    assert model_facts(str(folder), accepted_code=accepted)["code_files"] == accepted
+    (folder / "modeling.py").write_text("x = 2\n")
+    (folder / "sub" / "config.py").unlink()
+    (folder / "new.py").write_text("")
+    with pytest.raises(InferopsError) as caught:
+        model_facts(str(folder), accepted_code=accepted)
+    assert "modeling.py changed, new.py was added since, sub/config.py is gone" in str(caught.value)
+    assert model_facts(str(folder), accepted_code=caught_hashes(caught.value.details["do"]))["shards"] == 3
+
+
+def caught_hashes(do):
+    """What the message tells to accept is what is accepted next."""
+    return dict(pair.split(": ") for pair in do.split("accept these: ")[1].split(", "))
