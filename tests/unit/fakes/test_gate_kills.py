@@ -59,13 +59,16 @@ class Run:
     def ended(self):
         """Return the exit status; nothing of its session is left."""
         status = self.process.wait(ENDS_WITHIN_S)
-        left = [
-            pid
-            for pid in (path.name for path in Path("/proc").iterdir() if path.name.isdigit())
-            if session(pid) == self.process.pid
-        ]
+        deadline = time.monotonic() + 3
+        while (left := self.processes()) and time.monotonic() < deadline:
+            time.sleep(0.05)
         assert left == []
         return status
+
+    def processes(self):
+        """Live processes of its session."""
+        every = (int(path.name) for path in Path("/proc").iterdir() if path.name.isdigit())
+        return sorted(pid for pid in every if session(pid) == self.process.pid)
 
     def result(self):
         return json.loads((self.out / "result.json").read_text())
@@ -172,9 +175,12 @@ def test_a_plan_that_cannot_be_meant_runs_nothing(start, gate):
     assert not run.out.exists()
 
 
-def test_the_client_is_killed(start, gate):
+@pytest.mark.parametrize("client_processes", [1, 3])
+def test_the_client_is_killed(start, gate, client_processes):
     running = start(*KIMI, timescale=50)
-    run = gate(running.url).until("in window")
+    points = [{"concurrency": 4}]
+    run = gate(running.url, {**LONG, "points": points, "client_processes": client_processes}).until("in window")
+    assert len(run.processes()) == (1 if client_processes == 1 else 4)
     run.process.kill()
     assert run.ended() == -signal.SIGKILL
     assert run.result()["verdict"] == "inconclusive" and run.result()["finished"] is False
@@ -243,6 +249,22 @@ def test_asked_to_stop_it_keeps_what_it_has(start, gate, number):
     assert run.ended() == 3
     assert run.result()["finished"] is True and said(run, "interrupted")
     run.rendered()
+
+
+def test_a_load_worker_is_killed(start, gate):
+    run = gate(start(*KIMI, timescale=50).url, {**LONG, "points": [{"concurrency": 4}], "client_processes": 2}).until("in window")
+    os.kill(run.processes()[-1], signal.SIGKILL)
+    assert run.ended() == 3
+    assert run.result()["finished"] is True and run.result()["points"][0]["requests"]["ok"] > 0
+    assert said(run, "load worker 2 of 2 died (signal 9): what had been measured until then is kept")
+    run.rendered()
+
+
+def test_ctrl_c_reaches_the_load_workers_too_and_all_that_they_have_is_kept(start, gate):
+    run = gate(start(*KIMI, timescale=50).url, {**LONG, "points": [{"concurrency": 4}], "client_processes": 2}).until("in window")
+    os.killpg(run.process.pid, signal.SIGINT)
+    assert run.ended() == 3
+    assert said(run, "interrupted") and not said(run, "load worker")
 
 
 def test_a_client_that_was_stopped_for_a_while_does_not_pass(start, gate):

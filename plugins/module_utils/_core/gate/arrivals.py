@@ -126,14 +126,17 @@ class OpenLoop:
         load = self.load
         warm_up = load.window_start_ns is None or trace.planned_ns < load.window_start_ns
         load.going.add(trace)
-        held = self._room.locked()
+        held, place = self._room.locked(), None
         try:
             async with self._room:
                 if held:
                     load.held_back += number in self._open
                 elif number in self._open:
+                    place = len(load.late_ns)
                     load.late_ns.append(max(self._clock_ns() - trace.planned_ns, 0))
                 await self._send(number, warm_up, trace)
+                if place is not None and trace.taken_up_ns is not None:
+                    load.late_ns[place] = max(trace.taken_up_ns - trace.planned_ns, 0)
         except asyncio.CancelledError:
             trace.status = "cancelled"
             if trace.done_ns is None:

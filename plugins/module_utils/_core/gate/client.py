@@ -90,12 +90,12 @@ class Client:
         self._watched: set[_Watched] = set()
         self._looking: asyncio.TimerHandle | None = None
         self._look_every_s = 1.0
-        self._api_key = api_key
+        self.api_key = api_key
         self._http = http_library()
         self._session: Any = None
 
     async def __aenter__(self) -> Client:
-        headers = {} if self._api_key is None else {"Authorization": f"Bearer {self._api_key}"}
+        headers = {} if self.api_key is None else {"Authorization": f"Bearer {self.api_key}"}
         connector = self._http.TCPConnector(keepalive_timeout=KEEP_ALIVE_S)
         timeout = self._http.ClientTimeout(total=None, sock_connect=CONNECT_TIMEOUT_S)
         self._session = self._http.ClientSession(headers=headers, connector=connector, timeout=timeout)
@@ -147,7 +147,7 @@ class Client:
         start already, and can be looked at while it grows.
         """
         trace = Trace(planned_ns=self.clock_ns()) if trace is None else trace
-        request = self._pool.target.request(path, json.dumps(body).encode(), self._api_key)
+        request = self._pool.target.request(path, json.dumps(body).encode(), self.api_key)
         try:
             await self._exchange(request, trace, stall_s=stall_s, total_s=total_s)
         except _LateError as late:
@@ -223,7 +223,7 @@ class Client:
         self._looking = again
 
     def _redacted(self, text: str) -> str:
-        return text if not self._api_key else text.replace(self._api_key, "[key]")
+        return text if not self.api_key else text.replace(self.api_key, "[key]")
 
 
 def _timeout_text(trace: Trace, limit_s: float) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import socket
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -14,6 +14,10 @@ BITS_PER_MBIT = 1_000_000
 LOOPBACK = "lo"
 # Processors are counted in hundredths of a second: below this, shares would be noise.
 LEAST_S = 0.1
+
+
+def own_cpu_s() -> dict[str, float]:
+    return {"client": time.process_time()}
 
 
 class HostWatch:
@@ -26,15 +30,15 @@ class HostWatch:
         proc: Path = Path("/proc"),
         sys: Path = Path("/sys"),
         clock: Callable[[], float] = time.monotonic,
-        cpu_clock: Callable[[], float] = time.process_time,
+        cpu_clocks: Callable[[], Mapping[str, float]] = own_cpu_s,
     ) -> None:
         self._interface, self._proc, self._sys = interface, proc, sys
-        self._clock, self._cpu_clock = clock, cpu_clock
+        self._clock, self._cpu_clocks = clock, cpu_clocks
         self._link_bytes_per_s = self._speed()
         self._last: dict[str, Any] = self._now()
 
     def read(self) -> dict[str, float | None]:
-        """Return busy shares of all processors, of the busiest, of this process (of one processor), and of the link."""
+        """Return busy shares of all processors, of the busiest one, of one by the client's busiest process, and of the link."""
         last, now = self._last, self._now()
         elapsed = now["s"] - last["s"]
         if elapsed < LEAST_S:
@@ -46,6 +50,7 @@ class HostWatch:
             if name in last["cores"] and whole > last["cores"][name][1]
         }
         each = [share for name, share in cores.items() if name != "cpu"]
+        used = [now["cpu_s"][name] - since for name, since in last["cpu_s"].items() if name in now["cpu_s"]]
         sent, received = (_rate(last["bytes"], now["bytes"], place, elapsed) for place in (1, 0))
         link = None
         if sent is not None and received is not None and self._link_bytes_per_s is not None:
@@ -54,7 +59,7 @@ class HostWatch:
         return {
             "cpu_ratio": _rounded(cores.get("cpu")),
             "busiest_core_ratio": _rounded(max(each)) if each else None,
-            "client_cpu_ratio": _rounded((now["cpu_s"] - last["cpu_s"]) / elapsed),
+            "client_cpu_ratio": _rounded(max(used) / elapsed) if used else None,
             "sent_bytes_per_s": _rounded(sent),
             "received_bytes_per_s": _rounded(received),
             "link_ratio": _rounded(link),
@@ -64,7 +69,7 @@ class HostWatch:
     def _now(self) -> dict[str, Any]:
         return {
             "s": self._clock(),
-            "cpu_s": self._cpu_clock(),
+            "cpu_s": dict(self._cpu_clocks()),
             "cores": self._cores(),
             "bytes": self._bytes(),
             "resent": self._resent(),

@@ -43,6 +43,8 @@ class PointLoad:
     """How much later than planned the client set out with each request that it did not hold back."""
     held_back: int = 0
     settled: bool = True
+    seen_ns: int | None = None
+    """Up to when all that arrived is in here, while worker processes still receive; None: up to now."""
 
     @property
     def window(self) -> list[Trace]:
@@ -62,6 +64,14 @@ class PointLoad:
             return 0
         counted = [trace.chunks for trace in (*self.window, *self.going, *self.drained)]
         return sum(sum(chunks.counts[bisect_left(chunks.times, opened) :]) for chunks in counted)
+
+    def known_ns(self, now_ns: int | None) -> int | None:
+        """Return the end of what can be counted: the end of the window, else now or what the workers have told so far."""
+        if self.window_end_ns is not None:
+            return self.window_end_ns
+        if now_ns is None or self.seen_ns is None:
+            return now_ns
+        return min(now_ns, self.seen_ns)
 
     @property
     def failed(self) -> int:

@@ -15,8 +15,10 @@ from .arrivals import OpenLoop, gaps_s
 from .beside import client_e2e_ms, engine_facts
 from .bound import PointBound
 from .client import Client
+from .client_processes import client_processes
 from .engine_watch import EngineWatch
 from .folder import ResultFolder
+from .host import own_cpu_s
 from .load import ClosedLoop, PointLoad, Send
 from .load_words import load_words
 from .looks import Looks
@@ -38,6 +40,8 @@ from .validity import (
 )
 from .verdict import Yardsticks, decided, judge_limits, point_verdict
 from .wire import Wire
+from .worker import Job
+from .workers import LOST, LoadWorkers, WorkerLostError
 
 PROGRESS_S = 2.0
 GENERATED = "sglang:generation_tokens_total"
@@ -47,6 +51,8 @@ WARM_UP_SHARE = 4
 WARM_UP_TOKENS = 8
 # Of latency samples per look in the middle of a point; the final figures rest on all.
 MOST_SAMPLES = 20_000
+# Ends of a point after which the next one would end the same way.
+HOPELESS = ("too many failures", "warm-up failed", LOST)
 Report = Callable[[Mapping[str, Any]], None]
 
 
@@ -61,11 +67,15 @@ class PointRun:
     against: Yardsticks
     folder: ResultFolder
     report: Report
+    start_ns: int = 0
+    """Zero of the client's clock in monotonic ns."""
     load: PointLoad = field(init=False)
     engine_watch: EngineWatch = field(init=False)
     before: dict[str, list[engine.Series]] = field(default_factory=dict)
     after: dict[str, list[engine.Series]] = field(default_factory=dict)
-    cpu_ratio: float | None = None
+    busy: dict[str, float] = field(default_factory=dict)
+    """Share of a processor by process of the client."""
+    workers: LoadWorkers | None = None
     looks: Looks = field(default_factory=Looks)
     _reported: float = 0.0
 
@@ -84,26 +94,44 @@ class PointRun:
         async def send(number: int, warm_up: bool, trace: Trace) -> Trace:
             # Arrivals warm up at full length: only then is the server as full as the rate makes it.
             short = warm_up and self.point.rate is None
-            body = self.wire.body(self.index, number, output_tokens=warm_up_tokens if short else None)
-            await client.generate(self.wire.path, body, stall_s=plan.stall_timeout_s, total_s=total_s, trace=trace)
+            if self.workers is not None:
+                await self.workers.send(number, short, trace)
+            else:
+                body = self.wire.body(self.index, number, output_tokens=warm_up_tokens if short else None)
+                await client.generate(self.wire.path, body, stall_s=plan.stall_timeout_s, total_s=total_s, trace=trace)
             self._keep(trace, number, "warmup" if warm_up else self._phase(trace))
             return trace
 
         self.engine_watch = EngineWatch(client.clock_ns, self.folder.sample)
         loop = self._loop(send, client)
         self.load = loop.load
+        if (count := client_processes(plan, self.point)) > 1:
+            asked = (self.wire, self.index, warm_up_tokens, plan.stall_timeout_s, total_s)
+            job = Job(client.base_url, client.api_key, self.start_ns, *asked)
+            self.workers = LoadWorkers(count, job, self.load, clock_ns=client.clock_ns)
         self.before = await engine.read_metrics(client)
         client.later(self.engine_watch.run(client))
         wall, cpu = time.monotonic(), time.process_time()
         try:
+            if self.workers is not None:
+                await self.workers.start()
+                wall, cpu = time.monotonic(), time.process_time()
             await loop.run(lambda load: self._enough(load, client), lambda load: self._tick(load, client))
+        except WorkerLostError:
+            self.load.stop = LOST
         finally:
-            if self.point.rate is None:
-                self.load.drained = list(client.cut)
-            for trace in {*client.cut, *self.load.drained}:
-                self._keep(trace, -1, "drain")
             elapsed = time.monotonic() - wall
-            self.cpu_ratio = (time.process_time() - cpu) / elapsed if elapsed > 0 else None
+            if elapsed > 0:
+                self.busy["the load client itself"] = (time.process_time() - cpu) / elapsed
+            cut = client.cut
+            if self.workers is not None:
+                cut = self.workers.cut
+                await self.workers.close()
+                self.busy |= self.workers.busy(elapsed)
+            if self.point.rate is None:
+                self.load.drained = list(cut)
+            for trace in {*cut, *self.load.drained}:
+                self._keep(trace, -1, "drain")
         self.after = await self._settled_metrics(client)
 
     def _loop(self, send: Send, client: Client) -> ClosedLoop | OpenLoop:
@@ -152,7 +180,8 @@ class PointRun:
                 *check_cache(figures["cached_tokens_ratio"], plan, self.wire.shared_tokens, figures["input_tokens"]["mean"]),
                 *check_counters(engine.counter_gain(self.before, self.after, GENERATED), load, plan),
                 *check_bound(low, None if bound is None else bound.ceiling_tokens_per_s),
-                *check_client(self.cpu_ratio, load, in_flight_mean(load)),
+                *([] if self.workers is None else self.workers.doubts()),
+                *check_client(self.busy, load, in_flight_mean(load)),
                 *check_schedule(load),
                 *doubts,
             ],
@@ -160,7 +189,7 @@ class PointRun:
         behind = falls_behind(load)
         if behind is not None and self.point.limits:
             validity.wrong.append(behind)
-        if load.window_start_ns is None and not validity.wrong:
+        if load.window_start_ns is None and not validity.wrong and load.stop != LOST:
             validity.doubtful.append(f"the warm-up did not end within {plan.max_seconds_per_point:g} s")
         verdict, reasons = point_verdict(judged, validity)
         return {
@@ -181,7 +210,8 @@ class PointRun:
             },
             **(beside or {}),
             "client": {
-                "cpu_ratio": None if self.cpu_ratio is None else round(self.cpu_ratio, 4),
+                "processes": 1 if self.workers is None else self.workers.count,
+                "cpu_ratio": round(max(self.busy.values()), 4) if self.busy else None,
                 "e2e_mean_ms": client_e2e_ms(load),
                 **({} if load.rate is None else {"late_ms": percentiles(sorted(map(ns_to_ms, load.late_ns)))}),
             },
@@ -208,6 +238,11 @@ class PointRun:
 
     def _keep(self, trace: Trace, number: int, phase: str) -> None:
         self.folder.sample(sample(trace, point=self.index, concurrency=self.point.concurrency, request=number, phase=phase))
+
+
+def client_cpu_s(run: PointRun | None) -> dict[str, float]:
+    """Return the processor time of each process of the client so far [s]; ``run`` is the point that it loads, if any."""
+    return own_cpu_s() if run is None or run.workers is None else {**own_cpu_s(), **run.workers.look()}
 
 
 def _room(bound: PointBound | None, rate: float | None, verdict: str) -> str | None:

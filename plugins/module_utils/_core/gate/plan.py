@@ -20,6 +20,7 @@ ARRIVALS = ("poisson", "constant")
 ENDPOINTS = ("completions", "chat", "generate")
 LOAD_KEYS = ("concurrency", "rate", "arrivals", "max_in_flight")
 MOST_IN_FLIGHT = 1024
+MOST_PROCESSES = 64
 
 
 @dataclass(frozen=True)
@@ -66,6 +67,7 @@ class GatePlan:
     stall_timeout_s: float = 60.0
     temperature: float = 1.0
     seed: int = 7
+    client_processes: int | None = None
     correctness: Correctness = field(default_factory=Correctness)
     sanity: Sanity = field(default_factory=Sanity)
     require: Mapping[str, float] = field(default_factory=dict)
@@ -95,6 +97,7 @@ class GatePlan:
             stall_timeout_s=read.number(raw, "stall_timeout_s", cls.stall_timeout_s, low=0.05, high=3600),
             temperature=read.number(raw, "temperature", cls.temperature, low=0, high=2),
             seed=read.whole(raw, "seed", cls.seed, least=0),
+            client_processes=read.whole_or_none(raw, "client_processes", least=1, most=MOST_PROCESSES),
             correctness=correctness(raw.get("correctness")),
             sanity=sanity(raw.get("sanity")),
             require=_requirements(raw.get("require")),
@@ -122,6 +125,7 @@ class GatePlan:
             "stall_timeout_s": self.stall_timeout_s,
             "temperature": self.temperature,
             "seed": self.seed,
+            "client_processes": self.client_processes,
             "points": [{**point.load(), **{one.name: one.written() for one in point.limits}} for point in self.points],
             "correctness": self.correctness.as_dict(),
             "sanity": vars(self.sanity).copy(),

@@ -54,6 +54,15 @@ def whole(raw: Mapping[str, Any], key: str, default: int, *, least: int, where: 
     return int(value)
 
 
+def whole_or_none(raw: Mapping[str, Any], key: str, *, least: int, most: int, where: str = "plan") -> int | None:
+    if raw.get(key) is None:
+        return None
+    value = whole(raw, key, least, least=least, where=where)
+    if value > most:
+        raise InferopsError(f"{key} {value} is above {most}", where=f"{where}.{key}", do="correct it, or leave it out")
+    return value
+
+
 def number(raw: Mapping[str, Any], key: str, default: float, *, low: float, high: float, where: str = "plan") -> float:
     value = raw.get(key)
     return default if value is None else checked_number(value, f"{where}.{key}", low=low, high=high)

@@ -27,7 +27,7 @@ from .folder import ResultFolder
 from .gpu import Cards, throttled
 from .host import HostWatch, interface_to
 from .lease import only_gate
-from .measure import PointRun, point_line
+from .measure import HOPELESS, PointRun, client_cpu_s, point_line
 from .metrics import in_flight_mean, input_mean
 from .nvml import Nvml
 from .plan import GatePlan
@@ -66,11 +66,10 @@ def run_gate(
     with only_gate(clean_base_url(base_url)):
         folder = ResultFolder(Path(out_dir))
         gate = Gate(base_url, plan, folder, context=context, on_progress=on_progress, monotonic_ns=monotonic_ns)
-        if nonce is not None:
-            gate.nonce = nonce
+        gate.nonce = gate.nonce if nonce is None else nonce
         gate.watch = ClockWatch() if watch is None else watch
         gate.cards = Cards(open_nvml)
-        host = HostWatch(interface_to(base_url))
+        host = HostWatch(interface_to(base_url), cpu_clocks=lambda: client_cpu_s(gate._current))
         beside = gate.beside = Watch(gate.cards, host, clock_ns=gate.clock_ns, write=gate.folder.sample)
         try:
             asyncio.run(gate.run(api_key, should_stop))
@@ -217,7 +216,7 @@ class Gate:
         for index in range(len(self.plan.points)):
             async with Client(self.base_url, api_key=api_key, clock_ns=self.clock_ns) as client:
                 await self._point(index, client, wire)
-            if self.points[-1]["ended_by"] in ("too many failures", "warm-up failed"):
+            if self.points[-1]["ended_by"] in HOPELESS:
                 return
         async with Client(self.base_url, api_key=api_key, clock_ns=self.clock_ns) as client:
             again = await probes.sanity(Asker(client, self.plan, model), self.plan, stream_interval=self._stream_interval)
@@ -262,6 +261,7 @@ class Gate:
             against=against,
             folder=self.folder,
             report=self._report,
+            start_ns=self._start_ns,
         )
         await self._current.run(client)
         self._close_point()

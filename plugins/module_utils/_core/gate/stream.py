@@ -77,6 +77,8 @@ class Trace:
 
     planned_ns: int
     sent_ns: int | None = None
+    taken_up_ns: int | None = None
+    """When the load worker set out with it; None where the client is one process."""
     chunks: Chunks = field(default_factory=Chunks)
     first_answer_ns: int | None = None
     done_ns: int | None = None

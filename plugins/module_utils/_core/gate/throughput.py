@@ -40,7 +40,7 @@ def throughput(load: PointLoad, confidence: float, *, now_ns: int | None = None)
         return _of_arrivals(load, confidence, now_ns)
     rounds = load.rounds
     if rounds == 0:
-        end = load.window_end_ns if load.window_end_ns is not None else now_ns
+        end = load.known_ns(now_ns)
         seen = load.tokens_seen
         if load.window_start_ns is None or end is None or end <= load.window_start_ns or seen == 0:
             return Throughput(None, None, 0)
@@ -68,9 +68,8 @@ def done_ns(trace: Trace) -> int:
 def _of_arrivals(load: PointLoad, confidence: float, now_ns: int | None) -> Throughput:
     """Tokens received while the window was open / its length; the interval from slices as long as a request at least."""
     sent = {*load.warm_up, *load.window, *load.going, *load.unended.values(), *load.drained, *load.after}
-    start, end = load.window_start_ns, load.window_end_ns if load.window_end_ns is not None else now_ns
-    if end is None:
-        end = max((trace.end_ns or 0 for trace in sent), default=0)
+    latest = max((trace.end_ns or 0 for trace in sent), default=0)
+    start, end = load.window_start_ns, load.known_ns(latest if now_ns is None else now_ns) or 0
     if start is None or end <= start:
         return Throughput(None, None, 0)
     ended = [done_ns(trace) - trace.planned_ns for trace in load.window if trace.status == "ok"]

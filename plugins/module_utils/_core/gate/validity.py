@@ -103,11 +103,13 @@ def tokens_of(load: PointLoad) -> int:
     return sum(trace.output_tokens or 0 for trace in load.warm_up + load.window + load.after if trace.status == "ok")
 
 
-def check_client(cpu_ratio: float | None, load: PointLoad, in_flight: float | None) -> list[str]:
-    """Return why the client and not the server may have set the figure."""
-    reasons = []
-    if cpu_ratio is not None and cpu_ratio > BUSY_CLIENT:
-        reasons.append(f"the load client itself was busy {cpu_ratio:.0%} of the time: the figure may be its own ceiling")
+def check_client(busy: Mapping[str, float], load: PointLoad, in_flight: float | None) -> list[str]:
+    """Return why the client and not the server may have set the figure; ``busy``: share of a processor by process of it."""
+    reasons = [
+        f"{name} was busy {share:.0%} of the time: the figure may be its own ceiling (more client_processes hold more)"
+        for name, share in busy.items()
+        if share > BUSY_CLIENT
+    ]
     if load.rate is None and in_flight is not None and not load.failed and in_flight < IN_FLIGHT_SHARE * load.concurrency:
         reasons.append(f"only {in_flight:.3g} requests were in flight on average, {load.concurrency} were planned")
     return reasons

@@ -31,7 +31,7 @@ def machine(tmp_path):
         proc=tmp_path / "proc",
         sys=tmp_path / "sys",
         clock=lambda: write.clock,
-        cpu_clock=lambda: 0.25 * write.clock,
+        cpu_clocks=lambda: {"client": 0.25 * write.clock},
     )
     return write
 

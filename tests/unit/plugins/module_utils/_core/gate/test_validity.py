@@ -93,8 +93,8 @@ def test_cache_r77_bound_and_client():
     assert [bool(check_bound(low, 50)) for low in (None, 49, 51)] == [False, False, True]
     assert check_bound(51, None) == []
     load = load_of([[(10, [1, 1, 1])] * 3])
-    assert check_client(0.1, load, 1.0) == []
-    assert len(check_client(0.99, load, 0.5)) == 2
+    assert check_client({"client": 0.1}, load, 1.0) == []
+    assert len(check_client({"client": 0.99}, load, 0.5)) == 2
 
 
 @pytest.mark.parametrize(
