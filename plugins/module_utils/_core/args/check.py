@@ -6,7 +6,7 @@ from __future__ import annotations
 import datetime
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ..errors import InferopsError
 from . import config_file
@@ -16,14 +16,16 @@ from .findings import Finding, accept_findings, in_order, read_accept
 from .flags import FlagTable, read_flags
 from .interpret import Resolution, resolve
 from .interpret.visits import Visit
-from .live import tiers
-from .live.ask import Answer, Interpreter
 from .parser import ArgvError, Parsed, parse
 from .report import UNREADABLE, Report
-from .rules import card, environment, expecting, graphs, model, parsing, pipeline, resolving, slots, spelling, switches, values
+from .rules import card, environment, expecting, graphs, model, pipeline, resolving, slots, spelling, switches, values
 from .seldom import collecting_seldom
 from .source import SourceTree, open_source
 
+if TYPE_CHECKING:
+    from .live.ask import Answer, Interpreter
+
+# What only a live tier or a refused command line needs is imported there: it takes a tenth of a check otherwise.
 RULES: tuple[Callable[[Context], Any], ...] = (
     spelling.twice,
     spelling.abbreviated,
@@ -78,9 +80,14 @@ def check(
     accepted = read_accept(accept)
     day = today or datetime.date.today()
     words = [str(word) for word in argv]
-    answer = tiers.usable(live.ask(words), tree) if live is not None else None
-    answered = answer if answer is not None and answer.outcome != "unavailable" else None
-    unasked = [tiers.not_asked(answer, live.python, alone=False)] if answer and live and answered is None else []
+    answer: Answer | None = None
+    unasked: list[Finding] = []
+    if live is not None:
+        from .live import tiers
+
+        answer = tiers.usable(live.ask(words), tree)
+        unasked = [tiers.not_asked(answer, live.python, alone=False)] if answer.outcome == "unavailable" else []
+    answered = answer if not unasked else None
     found: list[Finding] = []
     visits: list[Visit] = []
 
@@ -126,6 +133,9 @@ def check(
     visits += static.visits
     resolution = static
     if answered is not None:
+        from .live import tiers
+        from .rules import parsing
+
         found = [one for one in found if one.code != "SGA106"]  # SGLang itself has read the file
         found += tiers.disagreements(answered, static.outcome, static.message, static)
         resolution = tiers.resolution(answered, tree, static)
@@ -148,6 +158,9 @@ def _unparsed(
     error: ArgvError,
 ) -> Report:
     """Report a command line the parser refuses as its source reads, and what SGLang's own parser says to it."""
+    from .live import tiers
+    from .rules import parsing
+
     result = Resolution("parse_error", error.message)
     if answered is None or answered.outcome == "parse_error":
         hidden = [hide_secrets(word, words) for word in words]
@@ -165,6 +178,8 @@ def _alone(
     expect: Mapping[str, Any] | None,
 ) -> Report:
     """Report on a release whose source cannot be read: what SGLang itself says, or that nobody can tell."""
+    from .live import tiers
+
     if answer.outcome == "unavailable":
         result = Resolution("unknown", unread.what)
         return finished(UNREADABLE, result, [tiers.not_asked(answer, python, alone=True)])

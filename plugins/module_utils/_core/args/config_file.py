@@ -19,7 +19,6 @@ from .flags import Flag, FlagTable
 from .parser import ArgvError
 from .readers.names import tail
 from .source import LANDMARK, SourceTree
-from .yaml_subset import read_yaml
 
 FLAG = "--config"
 _MERGER = "ConfigArgumentMerger"
@@ -81,6 +80,8 @@ def merge(table: FlagTable, argv: Sequence[str], read: Callable[[str], str] = re
             why=f"{_MERGER} is in none of {', '.join(_FILES)}",
             do="put the options into the arguments",
         )
+    from .yaml_subset import read_yaml  # deferred: most command lines name no file
+
     options = read_yaml(read(path), path)
     if not isinstance(options, (dict, type(None))):
         raise ArgvError("Config file must contain a dictionary at root level", flag=FLAG)

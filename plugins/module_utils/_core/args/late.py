@@ -10,8 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from .sites import ARGUMENT_CODE, SERVER
-from .source import LANDMARK, SourceTree
+from .source import ARGUMENT_CODE, LANDMARK, SERVER, SourceTree
 from .writes import NESTED
 
 # Up to 0.5.15 any code may write on the record. From 0.5.16 on it watches over that itself, and its writers go another way.
@@ -31,9 +30,8 @@ def late_writers(tree: SourceTree) -> dict[str, tuple[str, ...]]:
     """Return {field: places (file:line) outside the argument code that set it}; ``*`` for a name the source computes."""
     if "late" not in tree.memo:
         found: dict[str, set[tuple[str, int]]] = {}
-        for rel in () if WATCHED.search(tree.read(LANDMARK) or "") else tree.glob(SERVER):
-            text = "" if rel.startswith(ARGUMENT_CODE) else tree.read(rel) or ""
-            for name, offset in _writes(text) if _MARK in text else ():
+        for rel, text in () if WATCHED.search(tree.read(LANDMARK) or "") else tree.search(_MARK, SERVER):
+            for name, offset in () if rel.startswith(ARGUMENT_CODE) else _writes(text):
                 found.setdefault(name, set()).add((rel, text.count("\n", 0, offset) + 1))
         tree.memo["late"] = {name: tuple(f"{rel}:{line}" for rel, line in sorted(found[name])) for name in sorted(found)}
     memo: dict[str, tuple[str, ...]] = tree.memo["late"]

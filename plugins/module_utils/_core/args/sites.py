@@ -12,12 +12,9 @@ import re
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 
-from .source import LANDMARK, SourceTree
+from .source import ARGUMENT_CODE, LANDMARK, SERVER, SourceTree
 from .writes import NESTED, Scope, is_record, note_names, scope_of, writes_of
 
-# Where arguments are resolved: seen in 0.4.6 … 0.5.23.
-ARGUMENT_CODE = ("srt/arg_groups/", "srt/server_args", "srt/model_executor/cuda_graph_config.py")
-SERVER = "srt/"
 # They define flags or hand values over as they are; they decide nothing.
 _NOT_DECIDING = ("add_cli_args", "from_cli_args", "__init__", "__setattr__")
 _HELPER = re.compile(r"from sglang\.srt\.arg_groups\.\w+ import")

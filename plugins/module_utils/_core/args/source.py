@@ -9,6 +9,7 @@ import re
 import sys
 import zipfile
 import zlib
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -18,6 +19,10 @@ from .outline import UNPARSABLE, Outline, outline_at_once, outline_of, whole
 PACKAGE = "sglang"
 # Every release since 0.4.3 has this file; a folder without it is not the server's package.
 LANDMARK = "srt/server_args.py"
+# The server within the package; beside it stand client, tests, the program for images.
+SERVER = "srt/"
+# Where arguments are resolved: seen in 0.4.6 … 0.5.23.
+ARGUMENT_CODE = ("srt/arg_groups/", "srt/server_args", "srt/model_executor/cuda_graph_config.py")
 LARGEST_FILE = 16 << 20
 _VERSION = re.compile(r"^__version__\s*=\s*(?:version\s*=\s*)?['\"]([^'\"]+)['\"]", re.MULTILINE)
 _METADATA_VERSION = re.compile(r"^Version:\s*(\S+)", re.MULTILINE)
@@ -69,6 +74,7 @@ class WheelStore:
             self.archive = zipfile.ZipFile(wheel)
         except (zipfile.BadZipFile, OSError, ValueError, NotImplementedError) as exc:
             raise _damaged(wheel, None, exc) from exc
+        self.wheel = wheel
         self.names = set(self.archive.namelist())
 
     def read(self, rel: str) -> str | None:
@@ -92,12 +98,11 @@ class WheelStore:
         return None
 
     def _bytes(self, name: str) -> bytes:
-        path = Path(str(self.archive.filename))
-        _small_enough(self.archive.getinfo(name).file_size, f"{path}, {name}")
+        _small_enough(self.archive.getinfo(name).file_size, f"{self.wheel}, {name}")
         try:
             return self.archive.read(name)
         except (zipfile.BadZipFile, zlib.error, lzma.LZMAError, EOFError, OSError, RuntimeError, ValueError) as exc:
-            raise _damaged(path, name, exc) from exc
+            raise _damaged(self.wheel, name, exc) from exc
 
 
 def _damaged(wheel: Path, name: str | None, exc: Exception) -> InferopsError:
@@ -129,6 +134,7 @@ class SourceTree:
         self._outlines: dict[str, Outline] = {}
         # Prefixes of which the files were listed.
         self.listed: set[str] = set()
+        self._searched: set[str] = set()
         # What readers have worked out about this tree, so that it is worked out once.
         self.memo: dict[str, Any] = {}
         self.label = label
@@ -143,7 +149,7 @@ class SourceTree:
     @property
     def looked_for(self) -> list[str]:
         """The files that were asked for up to now, also those that are absent."""
-        return list(self._text)
+        return sorted({*self._text, *self._searched})
 
     def exists(self, rel: str) -> bool:
         return self.read(rel) is not None
@@ -152,6 +158,14 @@ class SourceTree:
         """Return the ``.py`` files whose path starts with the prefix, sorted."""
         self.listed.add(prefix)
         return self.store.glob(prefix)
+
+    def search(self, word: str, prefix: str = "") -> Iterator[tuple[str, str]]:
+        """Return (file, text) of each file that holds a word, the server's own first. What is read for it alone is not held."""
+        for rel in sorted(self.glob(prefix), key=lambda rel: not rel.startswith(SERVER)):
+            text = self._text[rel] if rel in self._text else self.store.read(rel)
+            self._searched.add(rel)
+            if text is not None and word in text:
+                yield rel, text
 
     def module(self, rel: str) -> ast.Module | None:
         """Return the syntax tree of a file, parsed once; None where it is absent or not Python this interpreter can read."""

@@ -8,11 +8,11 @@ from collections.abc import Iterator
 
 from ..context import Context
 from ..findings import Finding
-from ..source import SourceTree
 from ..suggest import near_name
 
 PREFIX = "SGLANG_"
-_NAME = re.compile(rf"\b{PREFIX}[A-Z0-9_]+\b")
+# What stands before is looked at last: a pattern that begins with plain text is found ten times as fast.
+_NAME = re.compile(rf"{PREFIX}(?<!\w{PREFIX})[A-Z0-9_]+\b")
 # Where nearly all are declared since 0.5.3; the rest of the package is searched only for a name that is not here.
 DECLARED = ("srt/environ.py", "srt/server_args.py")
 
@@ -20,10 +20,16 @@ DECLARED = ("srt/environ.py", "srt/server_args.py")
 def unread(ctx: Context) -> Iterator[Finding]:
     """Name each SGLANG_ variable of the environment that no file of the release mentions, with the one probably meant."""
     mine = [name for name in ctx.env if name.startswith(PREFIX)]
-    if not set(mine) - _mentioned(ctx.tree, DECLARED):
+    known = {name for rel in DECLARED for name in _NAME.findall(ctx.tree.read(rel) or "")} if mine else set()
+    left = set(mine) - known
+    if not left:
         return
-    known = _mentioned(ctx.tree, tuple(ctx.tree.glob("")))
-    for name in (name for name in mine if name not in known):
+    for dummy, text in ctx.tree.search(PREFIX):
+        known.update(_NAME.findall(text))
+        left -= known
+        if not left:
+            return
+    for name in (name for name in mine if name in left):
         meant = near_name(name, known)
         yield Finding(
             "SGA112",
@@ -33,7 +39,3 @@ def unread(ctx: Context) -> Iterator[Finding]:
             why="a variable nobody reads changes nothing, and nothing says so",
             do=f"write {meant}" if meant else "remove it, unless a plugin or kernel package reads it",
         )
-
-
-def _mentioned(tree: SourceTree, files: tuple[str, ...]) -> set[str]:
-    return {name for rel in files for name in _NAME.findall(tree.read(rel) or "")}
