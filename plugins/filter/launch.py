@@ -7,6 +7,7 @@ import functools
 
 from ansible.errors import AnsibleFilterError
 from ansible_collections.inferops.sglang.plugins.module_utils._core.errors import InferopsError
+from ansible_collections.inferops.sglang.plugins.module_utils._core.gate.hosts_table import hosts_table
 from ansible_collections.inferops.sglang.plugins.module_utils._core.gate.plan import GatePlan
 from ansible_collections.inferops.sglang.plugins.module_utils._core.profile import known_facts, launch_args, launch_argv
 from ansible_collections.inferops.sglang.plugins.module_utils._core.start_limits import start_limits
@@ -29,9 +30,14 @@ def gate_plan(plan):
     return GatePlan.from_dict(plan).as_dict()
 
 
+def gate_table(answers, hosts):
+    """Return one table of what throughput_gate said on several hosts."""
+    return "\n".join(hosts_table(dict(zip(hosts, answers, strict=True))))
+
+
 class FilterModule:
-    """Filters gate_plan, known_facts, launch_args, launch_argv and start_limits."""
+    """Filters gate_plan, gate_table, known_facts, launch_args, launch_argv and start_limits."""
 
     def filters(self):
-        functions = (gate_plan, known_facts, launch_args, launch_argv, start_limits)
+        functions = (gate_plan, gate_table, known_facts, launch_args, launch_argv, start_limits)
         return {function.__name__: _refusing(function) for function in functions}

@@ -18,7 +18,7 @@ description:
   - A server may only be loaded by one gate at a time.
 options:
   base_url:
-    description: Address of the server as the target sees it, without C(/v1).
+    description: Address of the server as the target sees it, without C(/v1). The target may be another machine than the server's.
     type: str
     required: true
   plan:
@@ -36,8 +36,10 @@ options:
     description:
       - What is known around the gate, for the bound and the diagnosis.
       - Keys are C(model_config), C(tp_size), C(pp_size), C(partition), C(kv_cache_dtype), C(bandwidth_gb_s),
-        C(bandwidths_gb_s), C(gpu_count), C(promoted_result). An absent key is unknown; layout is then read
+        C(bandwidths_gb_s), C(gpu_count), C(promoted_result), C(server_here). An absent key is unknown; layout is then read
         from the running server.
+      - C(server_here) says whether the server runs on the target, whose cards are then its own. Absent, the way to its
+        address tells. Cards of a server elsewhere are not observed.
     type: dict
     default: {}
   api_key_file:

@@ -46,9 +46,14 @@ def beside_facts(
     windows: Sequence[Span],
     host: Callable[[Sequence[Span]], Over],
     busy: Callable[[Sequence[Span]], Sequence[float | None]],
+    *,
+    here: bool = True,
 ) -> dict[str, Any]:
-    """Return what a point tells beside its figures: the client's machine, and stalls of the engine."""
-    return {"host": host_facts(host(windows)), "stalls": stall_facts(watch, windows, host, busy)}
+    """Return what a point tells beside its figures: the client's machine, and stalls of the engine.
+
+    Where the server is not ``here``, the client's processors say nothing about a stall.
+    """
+    return {"host": host_facts(host(windows)), "stalls": stall_facts(watch, windows, host if here else None, busy)}
 
 
 def host_facts(seen: Over) -> dict[str, float | None]:
@@ -65,7 +70,7 @@ def client_e2e_ms(load: PointLoad) -> float | None:
 def stall_facts(
     watch: EngineWatch,
     windows: Sequence[Span],
-    host: Callable[[Sequence[Span]], Over],
+    host: Callable[[Sequence[Span]], Over] | None,
     busy: Callable[[Sequence[Span]], Sequence[float | None]],
 ) -> dict[str, Any] | None:
     """Return for how long the engine held requests and ended no pass, and what cards and host did meanwhile; None for never."""
@@ -85,7 +90,7 @@ def stall_facts(
         "longest_s": _rounded(max(end - begin for begin, end in spans) / NS_PER_S),
         "ratio": _rounded(sum(end - begin for begin, end in spans) / max(sum(b - a for a, b in windows), 1)),
         "busy_cards": _rounded(sum(known)) if known and len(known) == len(cards) else None,
-        "busiest_core_ratio": _rounded(host(inner).mean("busiest_core_ratio")),
+        "busiest_core_ratio": None if host is None else _rounded(host(inner).mean("busiest_core_ratio")),
     }
 
 

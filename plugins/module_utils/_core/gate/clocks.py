@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import datetime
 import time
 from collections.abc import Callable
 
@@ -17,6 +18,11 @@ def boot_ns() -> int | None:
     """Return the time since boot with suspended time in it (CLOCK_BOOTTIME), None where the system has no such clock."""
     clock = getattr(time, "CLOCK_BOOTTIME", None)
     return None if clock is None else time.clock_gettime_ns(clock)
+
+
+def wall_time() -> str:
+    """Return the time of day for people, in UTC."""
+    return datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
 
 
 class ClockWatch:

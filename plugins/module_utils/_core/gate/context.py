@@ -33,6 +33,8 @@ class GateContext:
     gpu_count: int | None = None
     promoted_result: Mapping[str, Any] | None = None
     about: Mapping[str, Any] | None = None
+    server_here: bool | None = None
+    """Whether the server runs on the client's machine, whose cards and processors are then its own. None: by its address."""
 
     @classmethod
     def from_dict(cls, raw: Mapping[str, Any] | None) -> GateContext:

@@ -134,6 +134,21 @@ def interface_to(base_url: str, *, proc: Path = Path("/proc")) -> str | None:
     return None if best is None else best[1]
 
 
+def elsewhere(base_url: str, *, here: bool | None, interface: str | None) -> str | None:
+    """Return why the client's machine is not the server's, None where it is or where that cannot be told.
+
+    ``interface`` is the way to it, ``here`` what somebody said about it.
+    """
+    if here is not None:
+        return None if here else f"the server at {base_url} runs on another machine than the load client"
+    if interface is None or interface == LOOPBACK:
+        return None
+    return (
+        f"the server at {base_url} is reached over {interface}, so it is taken to run on another machine "
+        "(context server_here: true says that it does not)"
+    )
+
+
 def _rate(last: tuple[int, int] | None, now: tuple[int, int] | None, place: int, elapsed: float) -> float | None:
     return None if last is None or now is None else (now[place] - last[place]) / elapsed
 

@@ -32,6 +32,11 @@ class NoNvmlError(Exception):
     """NVML is not usable here; the text says why."""
 
 
+def no_nvml(why: str | None) -> Nvml:
+    """Open nothing: the cards of this machine are not those of the server."""
+    raise NoNvmlError(why)
+
+
 class Nvml:
     """An open NVML session. ``library`` is the pynvml module, or a stand-in in tests."""
 

@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import asyncio
-import datetime
 import secrets
 import time
 from collections.abc import Callable, Mapping
@@ -19,17 +18,17 @@ from .asking import Asker
 from .beside import beside_facts
 from .bound import PointBound, mean_context, with_limits
 from .client import Client, clean_base_url, http_library
-from .clocks import ClockWatch
+from .clocks import ClockWatch, wall_time
 from .context import GateContext
 from .correctness import Answers, check_answers
 from .diagnosis import diagnose
 from .folder import ResultFolder
 from .gpu import Cards, throttled
-from .host import HostWatch, interface_to
+from .host import HostWatch, elsewhere, interface_to
 from .lease import only_gate
 from .measure import HOPELESS, PointRun, client_cpu_s, point_line
 from .metrics import in_flight_mean, input_mean
-from .nvml import Nvml
+from .nvml import Nvml, no_nvml
 from .plan import GatePlan
 from .reasons import graph_passes_of, point_reasons
 from .report import write_reports
@@ -68,7 +67,7 @@ def run_gate(
         gate = Gate(base_url, plan, folder, context=context, on_progress=on_progress, monotonic_ns=monotonic_ns)
         gate.nonce = gate.nonce if nonce is None else nonce
         gate.watch = ClockWatch() if watch is None else watch
-        gate.cards = Cards(open_nvml)
+        gate.cards = Cards(open_nvml if gate.away is None else lambda: no_nvml(gate.away))
         host = HostWatch(interface_to(base_url), cpu_clocks=lambda: client_cpu_s(gate._current))
         beside = gate.beside = Watch(gate.cards, host, clock_ns=gate.clock_ns, write=gate.folder.sample)
         try:
@@ -105,8 +104,9 @@ class Gate:
         self.nonce = secrets.token_hex(8)
         self.cards: Cards
         self.beside: Watch
+        self.away = elsewhere(base_url, here=self.context.server_here, interface=interface_to(base_url))
         self.watch: ClockWatch
-        self.started_at = _now()
+        self.started_at = wall_time()
         self.engine: dict[str, Any] = {"version": None, "simulated": False, "resolved": {}}
         self.prompts: dict[str, Any] | None = None
         self.points: list[dict[str, Any]] = []
@@ -177,7 +177,7 @@ class Gate:
             "reasons": reasons + self.doubtful + unfinished,
             "notes": self.notes,
             "started_at": self.started_at,
-            "ended_at": _now(),
+            "ended_at": wall_time(),
             "base_url": self.base_url,
             "plan": {**self.plan.as_dict(), "nonce": self.nonce},
             "prompts": self.prompts,
@@ -282,7 +282,7 @@ class Gate:
         doubts = throttled(cards)
         if strangers := self.cards.newcomers():
             doubts.append(f"other processes computed on the cards: {', '.join(map(str, strangers))}")
-        beside = beside_facts(run.engine_watch, run.windows, self.beside.host, self.cards.busy)
+        beside = beside_facts(run.engine_watch, run.windows, self.beside.host, self.cards.busy, here=self.away is None)
         entry = run.entry(gpus=cards, stream_interval=self._stream_interval, doubts=doubts, beside=beside)
         self.points.append(entry)
         self.folder.result(self.result())
@@ -294,7 +294,3 @@ class Gate:
 
     def _report(self, line: Mapping[str, Any]) -> None:
         self._on_progress(self.folder.progress({"elapsed_s": round(ns_to_s(self.clock_ns()), 1), **line}))
-
-
-def _now() -> str:
-    return datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")

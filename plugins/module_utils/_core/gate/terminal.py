@@ -32,25 +32,26 @@ def table(result: Mapping[str, Any]) -> list[str]:
 
     What was not known at any point has no column.
     """
-    points = mappings(result.get("points"))
-    rows = [
-        (
-            short_load(point),
-            _speed(point.get("output_tokens_per_s")),
-            _known(interval(point.get("ci"))),
-            _known(_speed(speed_limit(point))),
-            _known(percent(bound_ratio(point))),
-            _known(figure(mapping(point.get("ttft_ms")).get("p50"), 0)),
-            _known(figure(mapping(point.get("tpot_ms")).get("p50"), 1)),
-            str(point.get("verdict")),
-        )
-        for point in points
-    ]
+    rows = [cells(point) for point in mappings(result.get("points"))]
     if not rows:
         return []
     known = [any(row[place] for row in rows) for place in range(len(HEAD))]
     shown = [[cell or ABSENT if known[place] else "" for place, cell in enumerate(row)] for row in rows]
     return aligned([[head if known[place] else "" for place, head in enumerate(HEAD)], *shown], left=(0, len(HEAD) - 1))
+
+
+def cells(point: Mapping[str, Any]) -> tuple[str, ...]:
+    """Return what a table tells of a point, below HEAD; empty where it is not known."""
+    return (
+        short_load(point),
+        _speed(point.get("output_tokens_per_s")),
+        _known(interval(point.get("ci"))),
+        _known(_speed(speed_limit(point))),
+        _known(percent(bound_ratio(point))),
+        _known(figure(mapping(point.get("ttft_ms")).get("p50"), 0)),
+        _known(figure(mapping(point.get("tpot_ms")).get("p50"), 1)),
+        str(point.get("verdict")),
+    )
 
 
 def summary(result: Mapping[str, Any], out: Path) -> str:

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import pytest
-from ansible_collections.inferops.sglang.plugins.module_utils._core.gate.host import HostWatch, interface_to
+from ansible_collections.inferops.sglang.plugins.module_utils._core.gate.host import HostWatch, elsewhere, interface_to
 
 STAT = "cpu  {0} 0 0 {1} 0 0 0 0 0 0\ncpu0 {2} 0 0 {3} 0 0 0 0 0 0\ncpu1 0 0 0 100 0 0 0 0 0 0\nintr 5\n"
 DEV = "Inter-|   Receive\n face |bytes\n  eth0: {0} 1 0 0 0 0 0 0 {1} 1 0 0 0 0 0 0\n"
@@ -75,3 +75,12 @@ def test_the_way_to_the_server(tmp_path):
     (tmp_path / "net").mkdir()
     (tmp_path / "net" / "route").write_text(ROUTE)
     assert interface_to("http://no-such-host.invalid") is None
+
+
+@pytest.mark.parametrize(
+    ("interface", "here", "away"),
+    [("lo", None, False), ("eth0", None, True), (None, None, False), ("eth0", True, False), ("lo", False, True)],
+)
+def test_whose_cards_are_seen(interface, here, away):
+    """A client elsewhere has cards of its own; where it cannot be told, nothing changes."""
+    assert (elsewhere("http://10.1.2.3:30000", here=here, interface=interface) is not None) == away

@@ -370,6 +370,16 @@ def test_a_card_that_falls_off_the_bus_ends_the_gate_at_once_and_is_a_failure_r4
     assert 154 in result["gpus"][1]["xid"] and len(result["gpus"][1]["xid"]) <= 16
 
 
+def test_cards_of_the_clients_machine_are_not_those_of_a_server_elsewhere(tmp_path):
+    library, context = FakePynvml(), GateContext(server_here=False)
+    library.xids.extend([(1, 79)] * 5)
+    with serving(Pace()) as url:
+        plan = GatePlan.from_dict({**QUICK, "points": [{"concurrency": 2, "min_output_tokens_per_s": 1}]})
+        result = run_gate(url, plan, tmp_path, open_nvml=lambda: Nvml(library), context=context)
+    assert result["verdict"] == "pass" and result["gpus"] == []
+    assert any("cards were not observed" in note and "another machine" in note for note in result["notes"])
+
+
 def test_readings_beside_the_load_come_five_times_a_second_and_name_only_what_was_read(tmp_path):
     library = FakePynvml()
     pace = Pace(metrics='sglang:num_running_reqs{pp_rank="0"} 2\nsglang:token_usage{pp_rank="0"} 0.25\nother 1\n')
