@@ -91,6 +91,17 @@ def test_runs_are_read_back_as_they_were_written(tmp_path):
     assert peers.read_runs(file) == [run]
 
 
+def test_reach_by_two_processes_sees_every_token_of_the_server():
+    server = peers.Server(0)
+    try:
+        one = reach.reach(server, 8, 200, 1.5, processes=2)
+    finally:
+        server.close()
+    # How far a crowded machine puts a client off is the benchmark's own business.
+    assert abs(one.throughput_error) < 0.2
+    assert 0 < one.client_share < 1 and one.planner_share is not None
+
+
 def test_reach_sees_what_truth_sees():
     traces = []
     for sent in (0, 7):
