@@ -21,6 +21,8 @@ PLAN = {
     "output_tokens": 16,
     "min_seconds_per_point": 0.2,
     "max_seconds_per_point": 10,
+    # Here the program is the archive that Ansible sends: load workers must start from it, too.
+    "client_processes": 2,
     "correctness": {"multi_turn": False, "tool_calls": False},
 }
 MARK = "a" * 12
@@ -105,6 +107,7 @@ def test_another_host_sends_the_load_to_the_front_of_each_server(start, tmp_path
     for name, port in zip(fronts, ports, strict=True):
         result = json.loads((tmp_path / "out" / name / "main" / "result.json").read_text())
         assert result["base_url"] == f"http://127.0.0.1:{port}" and result["points"][0]["requests"]["ok"] > 0, done.stdout
+        assert result["points"][0]["client"]["processes"] == 2
         assert any("cards were not observed" in note and "another machine" in note for note in result["notes"])
         assert result["started_at"] <= result["ended_at"]
         assert (tmp_path / "gates" / name / f"by-hand-{name}" / "samples.jsonl").exists()

@@ -30,7 +30,8 @@ def client(seen: Observed) -> Finding | None:
     return finding(
         "GATE-CLIENT",
         f"the load client sets the pace: its processor is busy {100 * busy:.0f} % of the time at {_load(point)}",
-        "run the client on a machine with free processors, or with fewer requests in flight; its figure is not the server's",
+        "run the client on a machine with free processors, with more client_processes, or with fewer requests in flight; "
+        "its figure is not the server's",
         lost=max(_late(point) or 0.0, busy),
         concurrency=point.get("concurrency"),
         client_cpu_ratio=busy,

@@ -17,6 +17,7 @@ from ansible_collections.inferops.sglang.plugins.module_utils._core.gate.load im
 from ansible_collections.inferops.sglang.plugins.module_utils._core.gate.nvml import NoNvmlError
 from ansible_collections.inferops.sglang.plugins.module_utils._core.gate.plan import GatePlan
 from ansible_collections.inferops.sglang.plugins.module_utils._core.gate.run import run_gate
+from ansible_collections.inferops.sglang.plugins.module_utils._core.gate.stream import Trace
 from ansible_collections.inferops.sglang.plugins.module_utils._core.gate.throughput import throughput
 
 from .paced_server import Pace, serving
@@ -207,3 +208,12 @@ def test_a_look_at_arrivals_ends_where_the_workers_have_told():
     load.seen_ns = 4 * second
     told = throughput(load, 0.95, now_ns=5 * second)
     assert told.value == pytest.approx(10, rel=0.05)
+
+
+def test_what_comes_after_the_cut_is_not_taken_over():
+    seen, ours = trace(0, 100, [100] * 9, status="cancelled"), Trace(planned_ns=0)
+    ours.status, ours.done_ns = "cancelled", 450_000_000
+    workers._become(ours, seen)
+    assert (ours.status, ours.done_ns, len(ours.chunks)) == ("cancelled", 450_000_000, 4)
+    workers._grow(ours, seen.chunks.times[4:], seen.chunks.counts[4:])
+    assert len(ours.chunks) == 4
