@@ -8,7 +8,7 @@ import os
 
 from .plan import GatePlan, Point
 
-# What one process on one core held with less than 1 % error: docs/metrics.md, Reach, by benchmarks/gate/reach.py.
+# Counted on from one process: half of what it was seen to hold, docs/metrics.md, Reach (benchmarks/gate/reach.py).
 HELD_STREAMS, HELD_TOKENS_PER_S = 512, 15_000
 
 
