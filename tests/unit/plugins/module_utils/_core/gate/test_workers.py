@@ -127,7 +127,7 @@ def test_both_processes_hold_their_share(tmp_path, monkeypatch):
     assert max(taken) == 3
 
 
-def test_the_key_and_what_servers_answer_go_through_the_process(tmp_path):
+def test_every_way_an_answer_can_end_comes_back_from_the_process(tmp_path):
     pace = Pace(ttft_s=0.01, itl_s=0.002, odd={8: "short", 9: "error", 12: "uncounted"})
     result = gate(pace, tmp_path, [{"concurrency": 2}])
     counts = result["points"][0]["requests"]
