@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import ast
 import textwrap
 from collections.abc import Iterator, Sequence
 from itertools import groupby
@@ -35,7 +36,7 @@ def explanation_text(found: Explanation) -> str:
         f"{count} places set {'it' if len(found.fields) == 1 else 'them'} while the arguments are resolved, in this order:", ""
     )
     if common:
-        lines += _wrap("all of them where " + " and ".join(common), "")
+        lines += _wrap("all of them where " + _all_of(common), "")
     for number, ((when, *dummy), group) in enumerate(groupby(found.steps, key=_same), start=1):
         entry = list(group)
         if when != CALLED and _TITLES[when] not in lines:
@@ -69,7 +70,7 @@ def _entry(number: int, steps: Sequence[Step], common: Sequence[str], everywhere
     guards = [guard for guard in site.guards if guard not in common]
     if first.path.models:
         yield from _wrap(f"for the models {first.path.models}", " " * 7, " " * 9)
-    yield from _wrap("when " + (" and ".join(guards) or "always"), " " * 7, " " * 9)
+    yield from _wrap("when " + (_all_of(guards) or "always"), " " * 7, " " * 9)
     asked = [one for one in first.triggers if one not in everywhere]
     if asked:
         yield from _wrap("asks " + ", ".join(asked), " " * 7, " " * 9)
@@ -95,6 +96,19 @@ def _result(found: Explanation) -> Iterator[str]:
     for entry in found.undecided():
         needs = ", ".join(entry.get("needs") or ["more than the source"])
         yield from _wrap(f"{entry['field']}: not decided; needs {needs}", "  ", "    ")
+
+
+def _all_of(guards: Sequence[str]) -> str:
+    """Return conditions that hold together as one, in brackets where ``and`` would bind what stands beside it."""
+    return " and ".join(f"({one})" if len(guards) > 1 and _loose(one) else one for one in guards)
+
+
+def _loose(guard: str) -> bool:
+    try:
+        node = ast.parse(guard, mode="eval").body
+    except SyntaxError:  # a loop: for phase in …
+        return False
+    return isinstance(node, ast.IfExp) or (isinstance(node, ast.BoolOp) and isinstance(node.op, ast.Or))
 
 
 def _common(steps: Sequence[Step]) -> list[str]:

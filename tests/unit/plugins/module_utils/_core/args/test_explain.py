@@ -127,6 +127,13 @@ def test_the_whole_chain_of_conditions_is_shown(run, version):
     assert step.path.calls[0] in ("__post_init__", "resolve_once")
 
 
+@pytest.mark.wheel
+def test_alternatives_among_the_conditions_stand_in_brackets(run):
+    text = " ".join(run("cuda_graph", "0.5.12").text().split())
+    assert "and (self.lora_paths or self.enable_lora)" in text
+    assert "and self.lora_paths or self.enable_lora" not in text
+
+
 def test_an_earlier_return_is_a_guard(run):
     forced = [
         step.path.site for step in run("cuda_graph", "0.5.23").steps if step.path.site.function == "handle_multi_item_scoring"
