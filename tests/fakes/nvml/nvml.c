@@ -5,7 +5,7 @@
  *   $INFEROPS_FAKE_NVML_STATE  (default every /dev/shm/inferops-fake-nvml.*.state): what it is doing, written by an engine;
  *                              ignored when older than five seconds, since then nobody is running any more
  * Keys: count, name, driver, cuda (13000), memory_mib, power_limit_mw, power_min_mw, power_max_mw, cc (120),
- *       persistence, ecc, `fail FUNCTION CODE` (that function then returns this nvmlReturn_t);
+ *       persistence, ecc, `fail FUNCTION CODE` (that function then returns this nvmlReturn_t; -1: never returns);
  *       gpu N: power_mw util mem_util mem_used_mib temp sm_clock mem_clock throttle pid lost
  *              pcie_tx pcie_rx (KB/s) pcie_gen pcie_width p2p (nvmlGpuP2PStatus_t towards every card) xid ecc_errors
  * Functions that are missing here are "Function Not Found" to nvidia-ml-py, and only when called.
@@ -18,6 +18,7 @@
 #include <strings.h>
 #include <sys/stat.h>
 #include <time.h>
+#include <unistd.h>
 
 enum { SUCCESS = 0, UNINITIALIZED = 1, INVALID_ARGUMENT = 2, NOT_SUPPORTED = 3, NOT_FOUND = 6, INSUFFICIENT_SIZE = 7, TIMEOUT = 10, GPU_IS_LOST = 15 };
 enum { MAX_GPUS = 16, MAX_FAILS = 32, STALE_SECONDS = 5 };
@@ -156,7 +157,10 @@ static void refresh(void) {
 static int enter(const char *function) {
     refresh();
     for (int i = 0; i < now.fails; i++)
-        if (!strcmp(now.fail[i].name, function)) return now.fail[i].code;
+        if (!strcmp(now.fail[i].name, function)) {
+            while (now.fail[i].code < 0) pause();
+            return now.fail[i].code;
+        }
     return now.initialized ? SUCCESS : UNINITIALIZED;
 }
 

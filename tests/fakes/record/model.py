@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from pathlib import Path
 
 TEMPLATE = (
@@ -82,8 +83,12 @@ def write_model(folder: Path, *, num_layers: int = 8, vocabulary: int = 2048) ->
     trainer = trainers.BpeTrainer(
         vocab_size=vocabulary, special_tokens=SPECIAL, initial_alphabet=pre_tokenizers.ByteLevel.alphabet(), show_progress=False
     )
-    words = (f"{a}{b} {n}" for n in range(400) for a in ("serve", "count", "layer", "stage") for b in ("s", "ing", "ed", ""))
-    tokenizer.train_from_iterator(words, trainer)
+    # Plain words are one token each, as in real vocabularies; made-up ones fill the rest, so that every id below has a text.
+    sys.path.insert(0, str(Path(__file__).resolve().parents[3] / "plugins" / "module_utils"))
+    from _core.gate.prompts import SYLLABLES, WORDS
+
+    made_up = (f" {a}{b}{c}" for a in SYLLABLES for b in SYLLABLES for c in SYLLABLES)
+    tokenizer.train_from_iterator([*(f"{word} {word}" for word in WORDS for dummy in range(50)), *made_up], trainer)
     tokenizer.save(str(folder / "tokenizer.json"))
     settings = {
         "tokenizer_class": "PreTrainedTokenizerFast",

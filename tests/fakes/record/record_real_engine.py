@@ -86,6 +86,12 @@ class Recorder:
     def run(self, *words: str) -> str:
         return subprocess.run([str(self.python), *words], env=self.env, check=True, capture_output=True, text=True).stdout
 
+    def write_model(self) -> Path:
+        """Write the tiny model with the engine's interpreter, which has the tokenizer library; return its folder."""
+        code = "import sys, pathlib; sys.path.insert(0, sys.argv[1]); import model; model.write_model(pathlib.Path(sys.argv[2]))"
+        self.run("-c", code, str(HERE), str(self.work / "model"))
+        return self.work / "model"
+
     def launch(self, port: int, *extra: str, **env: str) -> subprocess.Popen[bytes]:
         with (self.work / f"engine-{port}.log").open("wb") as log:
             words = ["-m", "sglang.launch_server", "--model-path", str(self.work / "model"), *ARGV, "--port", str(port), *extra]
@@ -155,12 +161,7 @@ def main() -> None:
     asked = parser.parse_args()
     folder, recorder = RECORDINGS / asked.version, Recorder(asked.python, asked.work)
     asked.work.mkdir(parents=True, exist_ok=True)
-    recorder.run(
-        "-c",
-        "import sys, pathlib; sys.path.insert(0, sys.argv[1]); import model; model.write_model(pathlib.Path(sys.argv[2]))",
-        str(HERE),
-        str(asked.work / "model"),
-    )
+    recorder.write_model()
     flags = json.loads(recorder.run(str(HERE / "flags.py")))
     write_json(folder / "flags.json", flags)
 

@@ -18,6 +18,7 @@ from urllib.error import HTTPError
 from urllib.request import Request, urlopen
 
 import pytest
+from gate_process import LONG, Run
 
 FAKES = Path(__file__).resolve().parents[2] / "fakes"
 for folder in (FAKES / "engine", FAKES / "record"):
@@ -111,6 +112,23 @@ def start(tmp_path: Path) -> Iterator[Start]:
         if running.process.poll() is None:
             running.process.send_signal(signal.SIGKILL)
         running.process.wait(10)
+
+
+@pytest.fixture
+def gate(tmp_path: Path) -> Iterator[Callable[..., Run]]:
+    """gate(url, plan, folder, *words, **environment) → Run."""
+    runs: list[Run] = []
+
+    def started(url: str, plan: Any = LONG, folder: Path | None = None, *words: Any, **environment: str) -> Run:
+        runs.append(Run(url, folder or tmp_path / f"gate{len(runs)}", plan, *words, **environment))
+        return runs[-1]
+
+    yield started
+    for run in runs:
+        if run.process.poll() is None:
+            run.process.kill()
+        run.process.wait(10)
+        run.log.close()
 
 
 @pytest.fixture(scope="session")

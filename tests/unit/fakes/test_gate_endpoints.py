@@ -30,3 +30,21 @@ def test_each_endpoint_carries_load_with_exact_lengths(endpoint, flags, start, t
         assert (point["input_tokens"]["mean"], point["output_tokens"]["mean"]) == (64, 32)
         assert point["cached_tokens_ratio"] < 0.01
         assert point["requests"]["failed"] == 0
+
+
+@pytest.mark.parametrize("name", ["prompts.txt", None])
+def test_short_prompts_are_fresh_although_the_cache_keeps_single_tokens_r77(name, start, tmp_path):
+    """The real engine's pages hold one token (recorded), so it finds whatever two prompts begin with."""
+    running = start(*KIMI, timescale=50)
+    (tmp_path / "prompts.txt").write_text("".join(f"tell me of the {number} rivers\n" for number in range(300)))
+    told = {
+        "input_tokens": 32,
+        "output_tokens": 4,
+        "points": [{"concurrency": 8, "min_output_tokens_per_s": 1}],
+        "min_seconds_per_point": 3,
+    }
+    told |= {"prompts": {"file": str(tmp_path / name)}} if name else {}
+    result = run_gate(running.url, GatePlan.from_dict({**QUICK, **told}), tmp_path / "out", open_nvml=no_cards)
+    assert result["verdict"] == "pass", result["reasons"]
+    assert name or result["points"][0]["cached_tokens_ratio"] > 0
+    assert "GATE-CACHED" not in [cause["code"] for cause in result["diagnosis"]]

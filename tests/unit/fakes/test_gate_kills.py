@@ -1,7 +1,8 @@
 # GNU General Public License v3.0+ (see https://www.gnu.org/licenses/gpl-3.0.txt)
 """Everything that can die while a gate runs, with real processes: a readable partial result, the right exit status, nothing left.
 
-R93: 0 pass, 1 fail, 2 could not run, 3 inconclusive; whoever only looks at the status is told the truth.
+R93: 0 pass, 1 fail, 2 could not run, 3 inconclusive; whoever only looks at the status is told the truth. What cards and their
+driver can do is in test_gate_cards.py, a gate that nobody follows any more in test_detached.py of the gate.
 """
 
 from __future__ import annotations
@@ -11,105 +12,13 @@ import os
 import signal
 import socket
 import subprocess
-import sys
 import threading
 import time
-from pathlib import Path
 
 import pytest
+from gate_process import KIMI, LONG, PLAN, PROGRAM, said
 
-PROGRAM = Path(__file__).resolve().parents[3] / "tools" / "inferops"
-KIMI = ("--pp-size", "8", "--served-model-name", "kimi", "--enable-metrics")
-PLAN = {
-    "input_tokens": 32,
-    "output_tokens": 16,
-    "min_seconds_per_point": 0.2,
-    "max_seconds_per_point": 20,
-    "stall_timeout_s": 3,
-    "points": [{"concurrency": 1, "min_output_tokens_per_s": 1}, {"concurrency": 4}],
-}
-LONG = {**PLAN, "min_seconds_per_point": 100, "max_seconds_per_point": 100}
-ENDS_WITHIN_S = 40
 pytestmark = pytest.mark.skipif(not PROGRAM.exists(), reason="the program is not part of the released collection")
-
-
-class Run:
-    """One gate by the command line, in a session of its own."""
-
-    def __init__(self, url, folder, plan):
-        folder.mkdir(parents=True, exist_ok=True)
-        self.out = folder / "out"
-        (folder / "plan.json").write_text(json.dumps(plan))
-        words = [PROGRAM, "gate", "--base-url", url, "--plan", folder / "plan.json", "--out", self.out]
-        environment = {**os.environ, "INFEROPS_PYTHON": sys.executable}
-        self.log = (folder / "log").open("w+")
-        self.process = subprocess.Popen(words, stdout=self.log, stderr=self.log, env=environment, start_new_session=True)
-
-    def until(self, words, seconds=30):
-        deadline = time.monotonic() + seconds
-        while words not in self.told():
-            assert self.process.poll() is None and time.monotonic() < deadline, self.told()
-            time.sleep(0.05)
-        return self
-
-    def told(self):
-        path = self.out / "progress.jsonl"
-        return path.read_text() if path.exists() else ""
-
-    def ended(self):
-        """Return the exit status; nothing of its session is left."""
-        status = self.process.wait(ENDS_WITHIN_S)
-        deadline = time.monotonic() + 3
-        while (left := self.processes()) and time.monotonic() < deadline:
-            time.sleep(0.05)
-        assert left == []
-        return status
-
-    def processes(self):
-        """Live processes of its session."""
-        every = (int(path.name) for path in Path("/proc").iterdir() if path.name.isdigit())
-        return sorted(pid for pid in every if session(pid) == self.process.pid)
-
-    def result(self):
-        return json.loads((self.out / "result.json").read_text())
-
-    def rendered(self):
-        """Render the folder as a person would, and return what the page says."""
-        done = subprocess.run(
-            [PROGRAM, "report", self.out],
-            capture_output=True,
-            text=True,
-            check=False,
-            env={**os.environ, "INFEROPS_PYTHON": sys.executable},
-        )
-        assert done.returncode == 0, done.stderr
-        assert "<html" in (self.out / "report.html").read_text()
-        return (self.out / "report.md").read_text()
-
-
-def session(pid):
-    """Session of a live process, None when there is none."""
-    try:
-        fields = Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()
-    except OSError:
-        return None
-    return None if fields[0] == "Z" else int(fields[3])
-
-
-@pytest.fixture
-def gate(tmp_path):
-    runs = []
-
-    def started(url, plan=LONG, folder=None):
-        runs.append(Run(url, folder or tmp_path / f"gate{len(runs)}", plan))
-        return runs[-1]
-
-    yield started
-    for run in runs:
-        if run.process.poll() is None:
-            run.process.kill()
-        run.process.wait(10)
-        run.log.close()
 
 
 class Relay(threading.Thread):
@@ -148,10 +57,6 @@ class Relay(threading.Thread):
         for pair in self.pairs:
             for end in pair:
                 end.close() if end.fileno() < 0 else end.shutdown(socket.SHUT_RDWR)
-
-
-def said(run, text):
-    return any(text in reason for reason in run.result()["reasons"])
 
 
 @pytest.mark.parametrize(

@@ -22,8 +22,12 @@ POWER_CAPS = {"sw_power_cap", "power_cap"}
 
 
 def cached(seen: Observed) -> Finding | None:
-    shares = {point.get("concurrency"): number(point.get("cached_tokens_ratio")) for point in seen.points}
-    high = {concurrency: share for concurrency, share in shares.items() if share is not None and share > CACHED_RATIO}
+    high = {
+        point.get("concurrency"): share
+        for point in seen.points
+        if (share := number(point.get("cached_tokens_ratio"))) is not None
+        and share > (number(point.get("cached_tokens_limit_ratio")) or CACHED_RATIO)
+    }
     if not high:
         return None
     worst = max(high.values())

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -16,13 +17,16 @@ SLOW_EVERY = 5
 # Xid 79: the card has fallen off the bus. 154: the driver asks for a reset or a reboot of the node (NVIDIA Xid catalogue).
 DEADLY_XIDS = {79: "the card has fallen off the bus", 154: "the driver says that the card must be reset or the machine restarted"}
 MOST_XIDS = 16
+# A driver that answers slowly is asked after four times as long (watch.py): this is no longer slow.
+HANGS_S = 15.0
 Reading = dict[str, Any]
 
 
 class Cards:
     """All cards of this host. ``problem`` says why there are none; then all summaries are empty."""
 
-    def __init__(self, open_nvml: Callable[[], Nvml] = Nvml) -> None:
+    def __init__(self, open_nvml: Callable[[], Nvml] = Nvml, control_group: Callable[[int], str | None] | None = None) -> None:
+        self._control_group = _control_group if control_group is None else control_group
         self._tp_size: int | None = None
         self._pp_size: int | None = None
         self._nvml: Nvml | None = None
@@ -33,6 +37,17 @@ class Cards:
         self.problem: str | None = None
         self.owners_at_start: dict[int, list[int]] | None = None
         self.p2p_refused: list[tuple[int, int]] | None = None
+        self._owners: dict[int, list[int]] | None = None
+        self._silent: dict[int, int] = {}
+        self._read_s = time.monotonic()
+        self.busy_now: list[float | None] = []
+        """Busy share of every card at the last reading. A driver call that hangs holds up the readings alone, nobody else."""
+        self.copying = False
+        """Whether copies of ours are being timed: processes are then not looked for."""
+        self.latched: set[int] = set()
+        """Cards whose busy share is not to be believed: high without any work."""
+        self.sharing: dict[int, Reading] = {}
+        """What a timed copy said of the cards that looked shared."""
         self.xids: list[Reading] = []
         """The first Xid errors of the run; a flood of them says no more than its beginning."""
         try:
@@ -45,7 +60,8 @@ class Cards:
             self.problem = "NVML sees no card"
             return
         self._folded = [Folded() for dummy in self.identities]
-        self.owners_at_start = self._nvml.processes()
+        self.owners_at_start = self._owners = self._nvml.processes()
+        self.busy_now = [self._nvml.reading(index)["utilization_ratio"] for index in range(len(self.identities))]
         self.p2p_refused = self._nvml.p2p_refused()
         self._nvml.listen()
 
@@ -66,31 +82,58 @@ class Cards:
                 reading |= nvml.slow_reading(index)
             if self._turn % SLOW_EVERY == 2 and self._turn // SLOW_EVERY % len(self._folded) == index:
                 reading |= nvml.traffic(index)
-            folded.add(ns, _numbers(reading))
+            numbers = _numbers(reading)
+            folded.add(ns, numbers)
             readings.append(reading)
-        if slow:
-            for index, pids in (nvml.processes() or {}).items():
-                self._seen.setdefault(index, set()).update(pids)
+            if any(value is not None for name, value in numbers.items() if name != "index"):
+                self._silent.pop(index, None)
+            else:
+                self._silent.setdefault(index, ns)
+        self.busy_now, self._read_s = [reading["utilization_ratio"] for reading in readings], time.monotonic()
+        if slow and not self.copying:
+            owners = nvml.processes()
+            # Our own copies are processes on the cards as well, and may have begun meanwhile.
+            if not self.copying:
+                self._owners = owners
+                for index, pids in (owners or {}).items():
+                    self._seen.setdefault(index, set()).update(pids)
         for card, xid in nvml.xids():
             if len(self.xids) < MOST_XIDS:
                 self.xids.append({"ns": ns, "index": card, "xid": xid})
         return readings
 
-    def newcomers(self) -> list[int]:
-        """Return ids of processes that computed on a card since the start and did not at it, or share one from elsewhere."""
-        now = self._nvml.processes() if self._nvml is not None and self.problem is None else None
+    def strangers(self) -> dict[int, dict[int, bool]]:
+        """Return card -> {process id: still there} of those that came since the start, or are of another control group.
+
+        A card on which the server computes not at all, as far as that can be told, is not the server's: what runs there is no
+        stranger. Empty where the driver does not tell who computes.
+        """
+        now = self._owners
         if now is None or self.owners_at_start is None:
-            return []
+            return {}
         before = {pid for pids in self.owners_at_start.values() for pid in pids}
-        present = {pid for pids in now.values() for pid in pids}.union(*self._seen.values())
-        groups = {pid: _control_group(pid) for pid in present}
-        known = {group for group in groups.values() if group is not None}
-        strangers = sorted(present - before)
-        if len(known) > 1:
-            counts = {group: sum(value == group for value in groups.values()) for group in known}
-            main = max(counts, key=lambda group: counts[group])
-            strangers = sorted({*strangers, *(pid for pid, group in groups.items() if group not in (None, main))})
-        return strangers
+        on_card = {index: {*pids, *self._seen.get(index, ())} for index, pids in now.items()}
+        groups = {pid: self._control_group(pid) for pid in set().union(*on_card.values())}
+        known = [group for group in groups.values() if group is not None]
+        main = max(known, key=known.count, default=None)
+        ours = [index for index, pids in on_card.items() if any(groups[pid] == main is not None for pid in pids)]
+        if ours and len(ours) == (self._tp_size or 0) * (self._pp_size or 0):
+            on_card = {index: on_card[index] for index in ours}
+        found = {
+            index: {pid: pid in now[index] for pid in sorted(pids) if pid not in before or groups[pid] not in (None, main)}
+            for index, pids in on_card.items()
+        }
+        return {index: pids for index, pids in found.items() if pids}
+
+    def forget(self) -> None:
+        """Forget which processes were seen until now; those that are still there are found again."""
+        self._seen.clear()
+
+    def silence(self) -> list[str]:
+        """Return one sentence per card that answered no more when it was asked last, one for all where no answer came at all."""
+        if self.identities and time.monotonic() - self._read_s > HANGS_S:
+            return ["the driver no longer answers: what the cards do is unknown since then"]
+        return [f"{self.name(index)} no longer answers: what it does is unknown since then" for index in sorted(self._silent)]
 
     def place(self, tp_size: int | None, pp_size: int | None) -> None:
         """Tell the layout once the server has said it, so that cards can be named by stage."""
@@ -103,7 +146,10 @@ class Cards:
 
     def busy(self, windows: Sequence[tuple[int, int]]) -> list[float | None]:
         """Return the busy share of every card, as telemetry tells it."""
-        return [folded.over(windows).mean("utilization_ratio") for folded in self._folded]
+        return [
+            None if index in self.latched else folded.over(windows).mean("utilization_ratio")
+            for index, folded in enumerate(self._folded)
+        ]
 
     def deadly(self) -> list[str]:
         """Return one sentence per card that an Xid error has taken away."""
@@ -139,7 +185,7 @@ class Cards:
             "stage": self._stage(index),
             "name": identity["name"],
             "power_w": {"mean": mean("power_w", 2), "max": seen.most("power_w"), "limit": identity["power_limit_w"]},
-            "utilization_ratio": mean("utilization_ratio"),
+            "utilization_ratio": None if index in self.latched else mean("utilization_ratio"),
             "memory_busy_ratio": mean("memory_busy_ratio"),
             "memory_mib": whole("memory_mib"),
             "sm_clock_mhz": {"mean": mean("sm_clock_mhz", 0), "max": identity["sm_clock_max_mhz"]},
@@ -158,6 +204,7 @@ class Cards:
             else [other for pair in self.p2p_refused if index in pair for other in pair if other != index],
             "throttle": sorted(name for name in THROTTLE_BITS.values() if (seen.most(f"throttle:{name}") or 0) > 0),
             "throttled_ratio": mean("throttled") if known else None,
+            "sharing": self.sharing.get(index),
             "samples": seen.readings,
         }
 

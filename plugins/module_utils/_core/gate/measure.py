@@ -27,6 +27,7 @@ from .plan import Point
 from .stream import Trace
 from .throughput import throughput
 from .validity import (
+    cache_limit,
     check_bound,
     check_cache,
     check_client,
@@ -173,11 +174,12 @@ class PointRun:
             figures["cached_tokens_ratio"] = engine.cached_share(self.before, self.after)
         judged = [] if load.window_start_ns is None else judge_limits(self.point, load, self.against)
         low = None if figures["ci"] is None else figures["ci"][0]
+        may_be_cached = cache_limit(plan, self.wire.cacheable_tokens, figures["input_tokens"]["mean"])
         rate = figures["output_tokens_per_s"]
         validity = merged(
             [check_load(load, plan, stream_interval=stream_interval), check_passes(passes, plan.require)],
             [
-                *check_cache(figures["cached_tokens_ratio"], plan, self.wire.shared_tokens, figures["input_tokens"]["mean"]),
+                *check_cache(figures["cached_tokens_ratio"], may_be_cached),
                 *check_counters(engine.counter_gain(self.before, self.after, GENERATED), load, plan),
                 *check_bound(low, None if bound is None else bound.ceiling_tokens_per_s),
                 *([] if self.workers is None else self.workers.doubts()),
@@ -194,6 +196,7 @@ class PointRun:
         verdict, reasons = point_verdict(judged, validity)
         return {
             **figures,
+            "cached_tokens_limit_ratio": round(may_be_cached, 4),
             "bound_tokens_per_s": None if speed_limit is None else round(speed_limit, 2),
             "bound_ratio": None if not speed_limit or rate is None else round(rate / speed_limit, 4),
             "fillings": None if bound is None else bound.as_dict(),

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import base64
 import hashlib
 import json
 import random
@@ -60,11 +61,13 @@ class FilePrompts:
         chosen = self.prompts[self._order[place]]
         if not self._fresh:
             return chosen
-        mark = hashlib.sha256(f"{self._seed}/{self._nonce}/{point}/{request}".encode()).hexdigest()[:12]
+        # It differs from its first character on: where a cache keeps single tokens, a bracket before it would be found.
+        digest = hashlib.sha256(f"{self._seed}/{self._nonce}/{point}/{request}".encode()).digest()
+        mark = base64.b64encode(digest, b"xy")[:10].decode()
         if isinstance(chosen, str):
-            return f"[{mark}] {chosen}"
+            return f"{mark}: {chosen}"
         first = chosen[0]
-        return ({**first, "content": f"[{mark}] {first['content']}"}, *chosen[1:])
+        return ({**first, "content": f"{mark}: {first['content']}"}, *chosen[1:])
 
     def facts(self) -> dict[str, Any]:
         """Return what tells one set of prompts from another."""

@@ -6,7 +6,7 @@ from __future__ import annotations
 import asyncio
 import secrets
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -32,6 +32,7 @@ from .nvml import Nvml, no_nvml
 from .plan import GatePlan
 from .reasons import graph_passes_of, point_reasons
 from .report import write_reports
+from .sharing import SharedCards, time_copies
 from .terminal import table
 from .verdict import Yardsticks, run_verdict
 from .watch import Watch
@@ -53,6 +54,7 @@ def run_gate(
     should_stop: Callable[[], bool] = lambda: False,
     monotonic_ns: Callable[[], int] = time.monotonic_ns,
     open_nvml: Callable[[], Nvml] = Nvml,
+    time_copies: Callable[[Sequence[str]], Mapping[str, Any]] = time_copies,
     nonce: str | None = None,
     watch: ClockWatch | None = None,
 ) -> dict[str, Any]:
@@ -68,6 +70,7 @@ def run_gate(
         gate.nonce = gate.nonce if nonce is None else nonce
         gate.watch = ClockWatch() if watch is None else watch
         gate.cards = Cards(open_nvml if gate.away is None else lambda: no_nvml(gate.away))
+        gate.sharing = SharedCards(gate.cards, gate.note, time_copies=time_copies)
         host = HostWatch(interface_to(base_url), cpu_clocks=lambda: client_cpu_s(gate._current))
         beside = gate.beside = Watch(gate.cards, host, clock_ns=gate.clock_ns, write=gate.folder.sample)
         try:
@@ -103,6 +106,7 @@ class Gate:
         self._start_ns = monotonic_ns()
         self.nonce = secrets.token_hex(8)
         self.cards: Cards
+        self.sharing: SharedCards
         self.beside: Watch
         self.away = elsewhere(base_url, here=self.context.server_here, interface=interface_to(base_url))
         self.watch: ClockWatch
@@ -156,7 +160,7 @@ class Gate:
         try:
             write_reports(self.folder.path)
         except OSError as exc:
-            self._note(f"the reports could not be written: {exc.strerror or exc}")
+            self.note(f"the reports could not be written: {exc.strerror or exc}")
         return result
 
     def result(self, *, final: bool = False) -> dict[str, Any]:
@@ -199,10 +203,8 @@ class Gate:
             self.context = self.context.filled_from(self.engine["resolved"])
             self.plan, chosen = with_limits(self.plan, self.context)
             if chosen is not None:
-                self._note(chosen)
-            self.cards.place(self.context.tp_size, self.context.pp_size)
-            if self.cards.problem is not None:
-                self._note(f"cards were not observed: {self.cards.problem}")
+                self.note(chosen)
+            await self.sharing.before(self.context)
             self.folder.result(self.result())
             self._report({"state": "probe", "text": f"gate  asking {model} one question before the load"})
             self.wrong += await probes.sanity(Asker(client, self.plan, model), self.plan, stream_interval=self._stream_interval)
@@ -234,7 +236,7 @@ class Gate:
         self.wrong += self.answers.wrong
         self.doubtful += self.answers.doubtful
         for note in self.answers.notes:
-            self._note(note)
+            self.note(note)
 
     @property
     def _stream_interval(self) -> int | None:
@@ -247,7 +249,7 @@ class Gate:
         if problem is not None:
             self.wrong.append(problem)
         elif wire is not None and (note := wire.note()) is not None:
-            self._note(note)
+            self.note(note)
         return wire
 
     async def _point(self, index: int, client: Client, wire: Wire) -> None:
@@ -264,6 +266,7 @@ class Gate:
             start_ns=self._start_ns,
         )
         await self._current.run(client)
+        await self.sharing.after()
         self._close_point()
 
     def _bound(self, concurrency: int, input_tokens: float | None = None) -> PointBound | None:
@@ -279,16 +282,14 @@ class Gate:
             busy = load.concurrency if load.rate is None else max(round(in_flight_mean(load) or 0), 1)
             run.against = replace(run.against, bound=self._bound(busy, input_mean(load)))
         cards = self.cards.summary(run.windows)
-        doubts = throttled(cards)
-        if strangers := self.cards.newcomers():
-            doubts.append(f"other processes computed on the cards: {', '.join(map(str, strangers))}")
+        doubts = [*throttled(cards), *self.sharing.doubts()]
         beside = beside_facts(run.engine_watch, run.windows, self.beside.host, self.cards.busy, here=self.away is None)
         entry = run.entry(gpus=cards, stream_interval=self._stream_interval, doubts=doubts, beside=beside)
         self.points.append(entry)
         self.folder.result(self.result())
         self._report(point_line(run.index, run.count, entry))
 
-    def _note(self, text: str) -> None:
+    def note(self, text: str) -> None:
         self.notes.append(text)
         self._report({"state": "note", "text": f"gate  {text}"})
 

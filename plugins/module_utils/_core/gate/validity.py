@@ -48,12 +48,16 @@ def check_load(load: PointLoad, plan: GatePlan, *, stream_interval: int | None) 
     return validity
 
 
-def check_cache(ratio: float | None, plan: GatePlan, shared_tokens: float = 0.0, input_tokens: float | None = None) -> list[str]:
-    """Return why cached prompts spoil the figure; a chat template before each prompt is the same and may well be cached."""
-    limit = plan.correctness.max_cached_tokens_ratio
-    if ratio is None or ratio <= limit + shared_tokens / (input_tokens or plan.input_tokens):
+def cache_limit(plan: GatePlan, shared_tokens: float, input_tokens: float | None) -> float:
+    """Return the cached share up to which prompts count as fresh: what they all begin with (a chat template) may be cached."""
+    return plan.correctness.max_cached_tokens_ratio + shared_tokens / (input_tokens or plan.input_tokens)
+
+
+def check_cache(ratio: float | None, limit: float) -> list[str]:
+    """Return why cached prompts spoil the figure."""
+    if ratio is None or ratio <= limit:
         return []
-    return [f"{ratio:.1%} of the prompt tokens came from the prefix cache, above {limit:.0%}: prompts were not fresh"]
+    return [f"{ratio:.1%} of the prompt tokens came from the prefix cache, above {limit:.2%}: prompts were not fresh"]
 
 
 def check_passes(passes: Mapping[str, Mapping[str, int]] | None, require: Mapping[str, float]) -> Validity:

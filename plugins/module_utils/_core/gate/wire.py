@@ -19,6 +19,9 @@ from .stream import Trace
 GENERATE = "/generate"
 PATHS = {"completions": COMPLETIONS, "chat": CHAT, "generate": GENERATE}
 CALIBRATIONS = 4
+FEW, ONCE_MORE = 8, 1000
+# Of thousands of prompts many begin with the same token by chance, and a cache that keeps single ones (page_size 1) finds it.
+GENERATED_ALIKE, MARKED_ALIKE = 1.25, 2.0
 PromptSource: TypeAlias = "PromptMaker | FilePrompts"
 
 
@@ -35,6 +38,11 @@ class Wire:
     @property
     def path(self) -> str:
         return PATHS[self.plan.endpoint]
+
+    @property
+    def cacheable_tokens(self) -> float:
+        """How many tokens of each prompt may come from a cache without doubt: the template, and a chance."""
+        return self.shared_tokens + (GENERATED_ALIKE if isinstance(self.maker, PromptMaker) else MARKED_ALIKE)
 
     def note(self) -> str | None:
         """Say what prompts are when they are no token ids."""
@@ -143,8 +151,12 @@ def _slope(seen: list[tuple[int, int]]) -> float:
 
 
 async def _probe(client: Client, wire: Wire, number: int) -> Trace:
-    # Point -1: these prompts never come again in a point. A few tokens are enough to see the form of the answer.
-    return await _sent(client, wire, wire.body(-1, number, output_tokens=min(8, wire.plan.output_tokens)))
+    # Point -1: these prompts never come again in a point. A few tokens are enough to see the form of the answer. They can
+    # all be special ones, or parts of a character, which have no text: only the whole length without any says that none comes.
+    trace = await _sent(client, wire, wire.body(-1, number, output_tokens=min(FEW, wire.plan.output_tokens)))
+    if trace.chunks or not trace.output_tokens or trace.timed_out:
+        return trace
+    return await _sent(client, wire, wire.body(-1, number + ONCE_MORE))
 
 
 async def _sent(client: Client, wire: Wire, body: dict[str, Any]) -> Trace:

@@ -14,7 +14,8 @@ import os
 import select
 import signal
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +25,7 @@ BUFFER_BYTES = 1 << 30
 LEAST_BYTES = 256 << 20
 # Some rounds: an idle card needs a few tenths of a second to raise its clocks, and only the best round counts.
 COPIES, ROUNDS = 40, 8
+CLOCKS_UP_NS = 300_000_000
 DEADLINE_S = 60.0
 _POINTER, _SIZE = ctypes.c_void_p, ctypes.c_size_t
 
@@ -58,32 +60,50 @@ class Cuda:
 
     def copy_gb_s(self, ordinal: int, *, clock_ns: Callable[[], int] = time.perf_counter_ns) -> float:
         """Return the best of some rounds of copies on one card [GB/s, read and written bytes together]."""
+        with self._buffers(ordinal, BUFFER_BYTES) as (buffers, size):
+            self._copies(buffers, size, COPIES // 4)
+            return max(self._timed(buffers, size, COPIES, clock_ns) for dummy in range(ROUNDS))
+
+    def sustained_gb_s(self, ordinal: int, *, seconds: float = 1.0, clock_ns: Callable[[], int] = time.perf_counter_ns) -> float:
+        """Return the mean over a time of copying [GB/s], so that what others do now and then counts; takes 512 MiB."""
+        with self._buffers(ordinal, LEAST_BYTES) as (buffers, size):
+            begun = clock_ns()
+            while clock_ns() - begun < CLOCKS_UP_NS:
+                self._copies(buffers, size, COPIES // 4)
+            count, begun = 0, clock_ns()
+            while (spent := clock_ns() - begun) < seconds * 1e9:
+                self._copies(buffers, size, COPIES)
+                count += COPIES
+            return 2 * size * count / max(spent, 1)
+
+    @contextmanager
+    def _buffers(self, ordinal: int, most: int) -> Iterator[tuple[Sequence[ctypes.c_size_t], int]]:
+        """Hold two buffers on a card for as long as they are needed; give them and their size."""
         device, context = self._device(ordinal), _POINTER()
         self._call("cuDevicePrimaryCtxRetain", ctypes.byref(context), device)
         buffers: list[ctypes.c_size_t] = []
         try:
             self._call("cuCtxSetCurrent", context)
-            size = self._size()
+            size = self._size(most)
             for dummy in range(2):
                 buffer = _SIZE()
                 self._call("cuMemAlloc_v2", ctypes.byref(buffer), _SIZE(size))
                 buffers.append(buffer)
-            self._copies(buffers, size, COPIES // 4)
-            best = 0.0
-            for dummy in range(ROUNDS):
-                start = clock_ns()
-                self._copies(buffers, size, COPIES)
-                best = max(best, 2 * size * COPIES / max(clock_ns() - start, 1))
-            return best
+            yield buffers, size
         finally:
             for buffer in buffers:
                 self._call("cuMemFree_v2", buffer)
             self._call("cuDevicePrimaryCtxRelease_v2", device)
 
-    def _size(self) -> int:
+    def _timed(self, buffers: Sequence[ctypes.c_size_t], size: int, count: int, clock_ns: Callable[[], int]) -> float:
+        start = clock_ns()
+        self._copies(buffers, size, count)
+        return 2 * size * count / max(clock_ns() - start, 1)
+
+    def _size(self, most: int) -> int:
         free, total = _SIZE(), _SIZE()
         self._call("cuMemGetInfo_v2", ctypes.byref(free), ctypes.byref(total))
-        size = min(BUFFER_BYTES, free.value // 4)
+        size = min(most, free.value // 4)
         if size < LEAST_BYTES:
             raise NoCudaError(f"only {free.value >> 20} MiB are free on the card")
         return size
@@ -108,7 +128,9 @@ class Cuda:
             raise NoCudaError(f"{name} failed with CUDA error {code}")
 
 
-def measure(cards: Sequence[str], *, open_cuda: Callable[[], Cuda] = Cuda) -> dict[str, Any]:
+def measure(
+    cards: Sequence[str], *, open_cuda: Callable[[], Cuda] = Cuda, copy: Callable[[Cuda, int], float] = Cuda.copy_gb_s
+) -> dict[str, Any]:
     """Return {"gb_s": {UUID: figure}, "problems": [text]} for the named cards, one after the other."""
     found: dict[str, float] = {}
     problems: list[str] = []
@@ -121,10 +143,15 @@ def measure(cards: Sequence[str], *, open_cuda: Callable[[], Cuda] = Cuda) -> di
         try:
             if uuid not in known:
                 raise NoCudaError("CUDA does not show it")
-            found[uuid] = round(cuda.copy_gb_s(known[uuid]), 1)
+            found[uuid] = round(copy(cuda, known[uuid]), 1)
         except NoCudaError as exc:
             problems.append(f"bandwidth of card {uuid} cannot be measured: {exc}")
     return {"gb_s": found, "problems": problems}
+
+
+def sustained(cards: Sequence[str], *, open_cuda: Callable[[], Cuda] = Cuda) -> dict[str, Any]:
+    """The same, as a mean over a second each instead of the best round."""
+    return measure(cards, open_cuda=open_cuda, copy=Cuda.sustained_gb_s)
 
 
 def measure_apart(cards: Sequence[str], *, deadline_s: float = DEADLINE_S, work: Callable[..., Any] = measure) -> dict[str, Any]:

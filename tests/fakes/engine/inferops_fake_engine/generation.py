@@ -91,7 +91,9 @@ def _cached(server: Server, prompt: Any, tokens: int) -> int:
     control = server.control
     if control.cached_ratio is not None:
         return int(tokens * min(1.0, max(0.0, control.cached_ratio)))
-    found = 0 if server.args["disable_radix_cache"] else server.prefix_cache.found(prompt)
+    found = (
+        0 if server.args["disable_radix_cache"] else server.prefix_cache.found(prompt, max(int(server.args["page_size"] or 1), 1))
+    )
     if found and control.cache_hit == "crash":
         die(server, "Scheduler hit an exception: simulated crash of a request that begins in the prefix cache")
     return found

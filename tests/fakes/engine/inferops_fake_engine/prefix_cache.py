@@ -9,7 +9,6 @@ from typing import Any
 
 from .text import pieces
 
-PAGE = 16
 KEPT_PAGES = 200_000
 
 
@@ -19,12 +18,12 @@ class PrefixCache:
     def __init__(self) -> None:
         self._pages: OrderedDict[int, None] = OrderedDict()
 
-    def found(self, prompt: Any) -> int:
-        """Tokens at the beginning of a prompt that are known, which is known from now on too."""
+    def found(self, prompt: Any, page: int) -> int:
+        """Tokens at the beginning of a prompt that are known, in pages of a length; all of it is known from now on."""
         tokens: Sequence[Any] = pieces(prompt) if isinstance(prompt, str) else prompt
         known, digest, fresh = 0, 0, False
-        for end in range(PAGE, len(tokens), PAGE):
-            digest = zlib.crc32(repr(tokens[end - PAGE : end]).encode(), digest)
+        for end in range(page, len(tokens), page):
+            digest = zlib.crc32(repr(tokens[end - page : end]).encode(), digest)
             fresh = fresh or digest not in self._pages
             known = known if fresh else end
             self._pages[digest] = None

@@ -15,11 +15,12 @@ class FakePynvml:
 
     def __init__(self, count: int = 2, *, reasons: int = 0, broken: bool = False) -> None:
         self.count, self.reasons, self.broken = count, reasons, broken
-        self.pids = [[100], [100]]
+        self.pids = [[100]] * count
         self.names = ["Card"] * count
         self.xids: list[tuple[int, int]] = []
         self.calls: dict[str, int] = {}
         self.p2p = 0
+        self.busy = [0] * count
 
     def nvmlInit(self):
         if self.broken:
@@ -58,8 +59,8 @@ class FakePynvml:
     def nvmlDeviceGetPowerUsage(self, _):
         return 85000
 
-    def nvmlDeviceGetUtilizationRates(self, _):
-        return SimpleNamespace(gpu=0, memory=0)
+    def nvmlDeviceGetUtilizationRates(self, index):
+        return SimpleNamespace(gpu=self.busy[index], memory=0)
 
     def nvmlDeviceGetPcieThroughput(self, index, counter):
         self.calls["pcie"] = self.calls.get("pcie", 0) + 1

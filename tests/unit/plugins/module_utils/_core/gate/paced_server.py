@@ -44,7 +44,7 @@ class Pace:
     native: bool = True
     incremental: bool = False
     odd: dict[int, str] = field(default_factory=dict)
-    """What load request number n (from 0, probe and warm-up included) does: error, hang, short, long or uncounted."""
+    """What load request number n (from 0, probe and warm-up included) does: error, hang, short, long, mute or uncounted."""
     loads: int = 0
     slots: int | None = None
     """How many loads are served at once; the others wait without a token."""
@@ -124,7 +124,7 @@ def application(pace: Pace) -> web.Application:
             step = min(pace.chunk_tokens, count - sent)
             sent += step
             due += pace.itl_s * step
-            piece = (pace.text[sent % len(pace.text)] * 2) if pace.text else ""
+            piece = (pace.text[sent % len(pace.text)] * 2) if pace.text and body["odd"] != "mute" else ""
             if sent == step and pace.text == TEXT and "17 + 25" in str(body.get("messages", prompt)):
                 piece = "42 "
             if "messages" in body:

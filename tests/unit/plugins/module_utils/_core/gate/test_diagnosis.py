@@ -196,6 +196,8 @@ def test_cached_prompts_and_figures_above_the_bound_are_said_r77():
     cached = run(FILLED, cards=BUSY)
     cached["points"][1]["cached_tokens_ratio"] = 0.02
     assert codes(cached) == ["GATE-CACHED"]
+    cached["points"][1]["cached_tokens_limit_ratio"] = 0.03  # a chat template that all share
+    assert codes(cached) == []
     cached["points"][1]["cached_tokens_ratio"] = 0.009
     assert codes(cached) == []
     assert codes(run({1: 60.0}, cards=BUSY)) == ["GATE-ABOVE-BOUND"]

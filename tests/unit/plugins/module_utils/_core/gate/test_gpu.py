@@ -87,11 +87,82 @@ def test_a_driver_that_tells_no_reasons_is_unknown_not_healthy():
 def test_a_process_that_came_during_the_run_is_named_also_when_it_has_left_again():
     library = FakePynvml()
     watched = cards(library)
-    assert watched.newcomers() == []
-    library.pids[1] = [100, 4242424]
+    assert watched.strangers() == {}
+    library.pids = [[100], [100, 4242424]]
     read(watched, 1)
-    library.pids[1] = [100]
-    assert watched.newcomers() == [4242424]
+    assert watched.strangers() == {1: {4242424: True}}
+    library.pids = [[100], [100]]
+    read(watched, 5)
+    assert watched.strangers() == {1: {4242424: False}}
+    watched.forget()
+    assert watched.strangers() == {}
+
+
+@pytest.mark.parametrize(
+    ("pids", "strangers"),
+    [
+        pytest.param([[1, 9], [2], [3], [4]], {0: {9: True}}, id="another's beside the server"),
+        pytest.param([[1], [2], [8], [9]], {}, id="on cards that are not the server's"),
+        pytest.param([[1, 9], [2], [8], [9]], {0: {9: True}}, id="on both kinds"),
+        pytest.param([[1, 77], [2], [3], [4]], {}, id="of which nothing can be seen: there before we came"),
+    ],
+)
+def test_strangers_are_of_another_control_group_on_cards_of_the_server(pids, strangers):
+    library = FakePynvml(4)
+    library.pids = pids
+    groups = {1: "a", 2: "a", 3: "a", 4: "a", 8: "b", 9: "b"}
+    watched = Cards(lambda: Nvml(library), groups.get)
+    watched.place(1, 2)
+    assert watched.strangers() == strangers
+
+
+def test_our_own_copies_are_no_strangers():
+    library = FakePynvml()
+    watched = cards(library)
+    watched.copying, library.pids = True, [[100], [100, 4242424]]
+    read(watched, 6)
+    watched.copying, library.pids = False, [[100], [100]]
+    assert watched.strangers() == {}
+
+
+@pytest.mark.parametrize("begin", [True, False])
+def test_ours_may_begin_or_end_while_the_driver_is_being_asked(begin):
+    class Slow(FakePynvml):
+        began = False
+
+        def nvmlDeviceGetComputeRunningProcesses(self, index):
+            if self.began:
+                watched.copying = begin
+            return super().nvmlDeviceGetComputeRunningProcesses(index)
+
+    library = Slow()
+    watched = Cards(lambda: Nvml(library))
+    watched.copying = not begin
+    library.began, library.pids = True, [[100], [100, 4242424]]
+    read(watched, 1)
+    assert watched.strangers() == {}
+
+
+def test_a_card_that_falls_silent_is_said_by_name_and_may_come_back():
+    class Lost(FakePynvml):
+        lost = False
+
+        def __getattribute__(self, name):
+            if name.startswith("nvmlDeviceGet") and object.__getattribute__(self, "lost"):
+                raise AttributeError(name)
+            return super().__getattribute__(name)
+
+    library = Lost()
+    watched = cards(library)
+    read(watched, 6)
+    assert watched.silence() == []
+    library.lost = True
+    read(watched, 1)
+    assert watched.silence()[1] == "card 1 (GPU-1, stage 1) no longer answers: what it does is unknown since then"
+    assert watched.summary([(0, 10**12)])[1]["samples"] == 7
+    library.lost = False
+    read(watched, 1)
+    assert watched.silence() == []
 
 
 def test_traffic_is_asked_of_one_card_in_turn_since_the_driver_counts_for_twenty_milliseconds():
@@ -126,7 +197,7 @@ def test_without_nvml_the_problem_is_said():
         raise NoNvmlError("not here")
 
     watched = Cards(none)
-    assert (watched.problem, watched.read(0), watched.summary([(0, 1)]), watched.newcomers()) == ("not here", [], [], [])
+    assert (watched.problem, watched.read(0), watched.summary([(0, 1)]), watched.strangers()) == ("not here", [], [], {})
     watched.close()
 
 

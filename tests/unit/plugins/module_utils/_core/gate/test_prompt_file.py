@@ -96,8 +96,10 @@ def test_a_mark_makes_each_prompt_one_that_no_cache_holds_r77():
     both = ("same", tuple(HELLO))
     first, again = dealt(both, 20, fresh=True), dealt(both, 20, nonce="m", fresh=True)
     begins = [one if isinstance(one, str) else one[0]["content"] for one in first + again]
-    assert len({begin[:8] for begin in begins}) == 40
-    assert all(begin.endswith(("] same", "] Be brief.")) for begin in begins)
+    assert len({begin[:4] for begin in begins}) == 40
+    # Real engines cache single tokens (page_size 1): what all marks begin with would come from the cache.
+    assert len({begin[0] for begin in begins}) > 20
+    assert all(begin.endswith((": same", ": Be brief.")) for begin in begins)
     assert all(one[1:] == tuple(HELLO[1:]) for one in first if not isinstance(one, str))
 
 
@@ -112,7 +114,7 @@ def test_prompts_of_a_file_are_the_load(endpoint, tmp_path):
     assert result["points"][0]["input_tokens"]["mean"] == 22
     assert any("prompts are the 9 of the plan's file" in note for note in result["notes"])
     sent = [str(body.get("prompt") or body.get("text") or body["messages"][0]["content"]) for body in loads(pace)]
-    told = Counter(text.partition("] ")[2] for text in sent if text.startswith("["))
+    told = Counter(text.partition(": ")[2] for text in sent if ": " in text)
     assert len(told) == 9
     assert max(told.values()) - min(told.values()) <= 1
     assert len(set(sent) - {"a"}) == sum(told.values())

@@ -6,6 +6,7 @@ from __future__ import annotations
 import pytest
 from ansible_collections.inferops.sglang.plugins.module_utils._core.gate.plan import GatePlan
 from ansible_collections.inferops.sglang.plugins.module_utils._core.gate.validity import (
+    cache_limit,
     check_bound,
     check_cache,
     check_client,
@@ -89,7 +90,12 @@ def test_passes_that_nobody_counted_are_doubt():
 
 
 def test_cache_r77_bound_and_client():
-    assert [bool(check_cache(ratio, PLAN)) for ratio in (None, 0.0, 0.01, 0.011)] == [False, False, False, True]
+    assert [bool(check_cache(ratio, cache_limit(PLAN, 0.0, None))) for ratio in (None, 0.0, 0.01, 0.011)] == [
+        False,
+        False,
+        False,
+        True,
+    ]
     assert [bool(check_bound(low, 50)) for low in (None, 49, 51)] == [False, False, True]
     assert check_bound(51, None) == []
     load = load_of([[(10, [1, 1, 1])] * 3])

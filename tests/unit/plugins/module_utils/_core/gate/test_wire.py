@@ -10,7 +10,7 @@ import pytest
 from ansible_collections.inferops.sglang.plugins.module_utils._core.errors import InferopsError
 from ansible_collections.inferops.sglang.plugins.module_utils._core.gate.prompts import WORDS, PromptMaker
 from ansible_collections.inferops.sglang.plugins.module_utils._core.gate.stream import ServerSaidError, Trace
-from ansible_collections.inferops.sglang.plugins.module_utils._core.gate.validity import check_cache
+from ansible_collections.inferops.sglang.plugins.module_utils._core.gate.validity import cache_limit, check_cache
 from hypothesis import given
 from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
@@ -54,6 +54,14 @@ def test_lengths_are_exact_at_every_endpoint(endpoint, pace, tmp_path):
     assert point["ttft_ms"]["n"] > 0
 
 
+def test_a_few_tokens_without_text_are_no_server_without_text(tmp_path):
+    """Seen on the real engine: eight tokens of a model with random weights that were all parts of characters."""
+    result = gate(Pace(**SLOW, odd={0: "mute"}), tmp_path, options={"endpoint": "chat"})
+    assert result["verdict"] == "pass", result["reasons"]
+    mute = gate(Pace(**SLOW, odd=dict.fromkeys(range(99), "mute")), tmp_path / "mute", options={"endpoint": "chat"})
+    assert said(mute, "first load request: no text was delivered (20 tokens in usage)")
+
+
 def test_a_template_longer_than_the_prompt_is_refused(tmp_path):
     with pytest.raises(InferopsError, match="a prompt of one word already holds 42 tokens, 16 are planned"):
         gate(Pace(**SLOW, chat_overhead=40), tmp_path, options={"endpoint": "chat"})
@@ -82,9 +90,10 @@ def test_a_request_that_the_engine_aborts_is_an_error():
 
 def test_a_cached_template_is_no_cached_prompt():
     made = plan()
-    assert check_cache(0.02, made)
-    assert check_cache(0.02, made, shared_tokens=10) == []
-    assert check_cache(0.04, made, shared_tokens=10)
+    assert check_cache(0.02, cache_limit(made, 0.0, None))
+    assert check_cache(0.02, cache_limit(made, 10, None)) == []
+    assert check_cache(0.04, cache_limit(made, 10, None))
+    assert cache_limit(made, 2, 50) == pytest.approx(0.05)
 
 
 @given(st.integers(0, 9), st.integers(0, 50), st.integers(1, 400), st.integers(300, 200_000))
