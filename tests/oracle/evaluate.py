@@ -138,9 +138,10 @@ def _three(right: int, wrong: Sequence[str], undecided: Sequence[str]) -> str:
     return f"{right}/{len(wrong)}/{len(undecided)}"
 
 
-def markdown(rows: Iterable[Sequence[str]], *, seed: int, count: int) -> str:
+def markdown(rows: Iterable[Sequence[str]], *, seed: int, count: int, cost: int = 8, releases: Sequence[str] = ()) -> str:
     lines = [HEADER, ["---"] * len(HEADER), *rows]
-    command = f"python tests/oracle/evaluate.py --seed {seed} --count {count} --cost 8 --write"
+    words = ("--seed", seed, "--count", count, "--cost", cost, "--write", *releases)
+    command = f"python tests/oracle/evaluate.py {' '.join(map(str, words))}"
     return f"Seed {seed}, {count} command lines for each release, made by `{command}`:\n\n" + "".join(
         f"| {' | '.join(cells)} |\n" for cells in lines
     )
@@ -174,7 +175,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         print(exc, file=sys.stderr)
         return 2
     if options.write:
-        put(markdown(rows, seed=options.seed, count=options.count))
+        put(markdown(rows, seed=options.seed, count=options.count, cost=options.cost, releases=options.releases))
     return 1 if below else 0
 
 

@@ -38,9 +38,10 @@ def test_the_page_of_this_repository_has_the_marks():
 
 
 def test_every_row_has_a_cell_for_every_column_and_the_command_makes_it_again():
-    text = evaluate.markdown([["0.5.23", *["1"] * (len(evaluate.HEADER) - 1)]], seed=5, count=9)
+    rows = [["0.5.23", *["1"] * (len(evaluate.HEADER) - 1)]]
+    text = evaluate.markdown(rows, seed=5, count=9, cost=3, releases=["0.5.23"])
 
-    assert "--seed 5 --count 9" in text
+    assert "--seed 5 --count 9 --cost 3 --write 0.5.23`" in text
     assert {line.count("|") for line in text.splitlines() if line.startswith("|")} == {len(evaluate.HEADER) + 1}
 
 
