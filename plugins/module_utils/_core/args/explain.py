@@ -65,6 +65,8 @@ class Explanation:
     steps: tuple[Step, ...]
     report: Report | None
     triggers_of: Callable[[Sequence[str]], tuple[str, ...]]
+    asked: tuple[str, ...] = ()
+    """Fields that are not as the release has them although nothing there wrote them: the command line did."""
 
     def as_dict(self) -> dict[str, Any]:
         report = self.report
@@ -126,7 +128,13 @@ def explain(
         because = sorted(word for visit in visits for word in visit.because if word)
         triggers = tuple(dict.fromkeys((*_triggers(path.site.guards, table), *model, *because)))
         steps.append(Step(path, triggers, taken, needs, decides))
-    return Explanation(topic, tree.version, names, tuple(steps), report, lambda guards: _triggers(guards, table))
+    asked = tuple(name for name in names if report and _asked(name, report, table))
+    return Explanation(topic, tree.version, names, tuple(steps), report, lambda guards: _triggers(guards, table), asked)
+
+
+def _asked(name: str, report: Report, table: FlagTable) -> bool:
+    given = name in report.effective and name in table.fields and name not in report.changed
+    return given and bool(report.effective[name] != table.fields[name])
 
 
 def _taken(path: Path, visits: Sequence[Visit], report: Report | None) -> tuple[str | None, tuple[str, ...]]:

@@ -32,13 +32,15 @@ def explanation_text(found: Explanation) -> str:
     common = _common(found.steps)
     everywhere = set(found.triggers_of(common))
     count = sum(step.path.when == CALLED for step in found.steps)
-    lines += _wrap(
-        f"{count} places set {'it' if len(found.fields) == 1 else 'them'} while the arguments are resolved, in this order:", ""
-    )
+    entries = [list(group) for dummy, group in groupby(found.steps, key=_same)]
+    taken = [f"{number}" for number, entry in enumerate(entries, start=1) if entry[0].taken == "yes"]
+    them = "it" if len(found.fields) == 1 else "them"
+    takes = f"; this command line takes {', '.join(taken)}" if taken else ""
+    lines += _wrap(f"{count} places set {them} while the arguments are resolved, in this order{takes}:", "")
     if common:
         lines += _wrap("all of them where " + _all_of(common), "")
-    for number, ((when, *dummy), group) in enumerate(groupby(found.steps, key=_same), start=1):
-        entry = list(group)
+    for number, entry in enumerate(entries, start=1):
+        when = entry[0].path.when
         if when != CALLED and _TITLES[when] not in lines:
             lines += ["", _TITLES[when]]
         lines += _entry(number, entry, common, everywhere)
@@ -86,12 +88,13 @@ def _result(found: Explanation) -> Iterator[str]:
     for name, value in sorted(found.result().items()):
         step = found.decider(name)
         change = report.changed.get(name)
-        if change is None and (step is None or step.path.site.field != name):
+        asked = name in found.asked
+        if change is None and not asked and (step is None or step.path.site.field != name):
             continue  # the default of the release, and nothing wrote it
-        place = step.path.site.source if step else change["source"] if change else None
+        place = step.path.site.source if step else change["source"] if change else "asked for" if asked else None
         yield from _wrap(f"{name} = {shown(value)}" + (f"  [{place}]" if place else ""), "  ", "    ")
     written = found.result().keys() & report.changed.keys()
-    if not written and not found.undecided() and not any(found.decider(name) for name in found.result()):
+    if not written and not found.asked and not found.undecided() and not any(found.decider(name) for name in found.result()):
         yield "  nothing sets it: what was asked for, or the default of the release, stays"
     for entry in found.undecided():
         needs = ", ".join(entry.get("needs") or ["more than the source"])

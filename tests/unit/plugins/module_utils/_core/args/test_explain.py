@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 
 import grep_writes
 import pytest
@@ -128,6 +129,19 @@ def test_the_whole_chain_of_conditions_is_shown(run, version):
 
 
 @pytest.mark.wheel
+def test_what_the_command_line_asks_for_is_part_of_the_result(run):
+    """On 0.5.12 the leftover flag is a field of its own that no path writes: it must not be missing from the answer."""
+    text = run("cuda_graph", "0.5.12", [*STORY, "--disable-cuda-graph"]).text()
+    assert "disable_cuda_graph = on  [asked for]" in text
+    assert "[asked for]" not in run("cuda_graph", "0.5.12", STORY).text()
+
+
+def test_the_paths_taken_are_counted_up_before_they_are_listed(run):
+    text = run("cuda_graph", "0.5.23", STORY).text()
+    told = re.search(r"in this order; this command line takes ([\d,\s]+):", text)[1].replace(",", "").split()
+    assert told == re.findall(r"^ *(\d+)[* ] (?:(?!^ *\d+[* ]).)*?\[taken\]", text, re.M | re.S)
+
+
 def test_alternatives_among_the_conditions_stand_in_brackets(run):
     text = " ".join(run("cuda_graph", "0.5.12").text().split())
     assert "and (self.lora_paths or self.enable_lora)" in text
