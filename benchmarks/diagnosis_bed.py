@@ -349,7 +349,7 @@ class Bed:
             run.after = self.metrics()
             windows += run.windows
             beside = beside_facts(run.engine_watch, run.windows, self.host.over, self.cards.busy)
-            run.cpu_ratio = beside["host"]["client_cpu_ratio"]
+            run.busy = {"the load client itself": beside["host"]["client_cpu_ratio"]}
             entries.append(run.entry(gpus=self.cards.summary(run.windows), stream_interval=1, doubts=[], beside=beside))
         result = {
             "points": entries,

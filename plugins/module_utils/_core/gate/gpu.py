@@ -116,7 +116,7 @@ class Cards:
         groups = {pid: self._control_group(pid) for pid in set().union(*on_card.values())}
         known = [group for group in groups.values() if group is not None]
         main = max(known, key=known.count, default=None)
-        ours = [index for index, pids in on_card.items() if any(groups[pid] == main is not None for pid in pids)]
+        ours = [index for index, pids in on_card.items() if main is not None and any(groups[pid] == main for pid in pids)]
         if ours and len(ours) == (self._tp_size or 0) * (self._pp_size or 0):
             on_card = {index: on_card[index] for index in ours}
         found = {
