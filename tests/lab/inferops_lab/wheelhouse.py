@@ -59,10 +59,13 @@ def build(python: str = sys.executable) -> Path:
 
 def _download(python: str, lock: Path, house: Path) -> None:
     """Download a lock's wheels unless the marker says that this very lock is already there, whole."""
-    marker = cache("wheelhouse-state", f"{lock.stem}-{digest([lock])}")
+    asked = without_markers(lock.read_text())
+    marker = cache("wheelhouse-state", f"{lock.stem}-{digest([asked])}")
     if marker.exists() and all((house / name).exists() for name in marker.read_text().split()):
         return
     _reuse(lock, house)
+    asked_file = cache("wheelhouse-state", f"{lock.stem}.lock")
+    asked_file.write_text(asked)
     with Step(f"downloading the wheels of {lock.name}"), tempfile.TemporaryDirectory(dir=house.parent) as folder:
         run(
             [
@@ -79,7 +82,7 @@ def _download(python: str, lock: Path, house: Path) -> None:
                 "-d",
                 folder,
                 "-r",
-                lock,
+                asked_file,
             ],
             do="make the Python package index reachable for pip, then repeat; what was downloaded is kept",
         )
@@ -87,6 +90,11 @@ def _download(python: str, lock: Path, house: Path) -> None:
         for name in names:
             Path(folder, name).replace(house / name)
     marker.write_text("\n".join(names))
+
+
+def without_markers(lock: str) -> str:
+    """Return a lock whose lines all count: pip judges markers by the Python that runs it, not by that of the hosts."""
+    return re.sub(r"^([\w.-]+==[^\s;]+) *;[^\\\n]*", r"\1 ", lock, flags=re.MULTILINE)
 
 
 def _reuse(lock: Path, house: Path) -> None:
