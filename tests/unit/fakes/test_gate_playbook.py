@@ -4,18 +4,11 @@
 from __future__ import annotations
 
 import json
-import os
-import subprocess
 import sys
-from pathlib import Path
 
-import pytest
+import playing
 
-ROOT = Path(__file__).resolve().parents[3]
-PLAYBOOK = Path(sys.executable).with_name("ansible-playbook")
-pytestmark = pytest.mark.skipif(
-    not PLAYBOOK.exists() or not (ROOT / "deploy.yml").exists(), reason="runs in a clone with ansible-playbook"
-)
+pytestmark = playing.in_a_clone
 PLAN = {
     "input_tokens": 16,
     "output_tokens": 16,
@@ -52,16 +45,7 @@ def play(folder, hosts, *words, loaders=None):
     inventory = folder / "hosts.json"
     groups = {"sglang": {"hosts": hosts}, "elsewhere": {"hosts": loaders or {}}}
     inventory.write_text(json.dumps({"all": {"vars": common, "children": groups}}))
-    clean = {key: value for key, value in os.environ.items() if not key.startswith("ANSIBLE_")}
-    return subprocess.run(
-        [PLAYBOOK, "playbooks/gate.yml", "-i", inventory, "-e", f"__sglang_release_tools_hash={MARK}", *words],
-        cwd=ROOT,
-        env={**clean, "ANSIBLE_NOCOLOR": "1"},
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=300,
-    )
+    return playing.ansible_playbook("playbooks/gate.yml", "-i", inventory, "-e", f"__sglang_release_tools_hash={MARK}", *words)
 
 
 def host(port, least):

@@ -4,22 +4,12 @@
 from __future__ import annotations
 
 import json
-import os
-import subprocess
-import sys
 import xml.etree.ElementTree as ET
-from pathlib import Path
 
+import playing
 import pytest
 
-ROOT = Path(__file__).resolve().parents[3]
-PLAYBOOK = Path(sys.executable).with_name("ansible-playbook")
-pytestmark = [
-    pytest.mark.wheel,
-    pytest.mark.skipif(
-        not PLAYBOOK.exists() or not (ROOT / "deploy.yml").exists(), reason="runs in a clone with ansible-playbook"
-    ),
-]
+pytestmark = [pytest.mark.wheel, playing.in_a_clone]
 PROFILE = {"model": {"served_name": "m", "path": "/srv/m"}, "hardware": {"sm": 120, "gpu_count": 2, "gpu_memory_mib": 97887}}
 HOSTS = {
     "breaks.invalid": {"sglang_service_argv": ["--tp-size", "2", "--cuda-graph-max-bs", "16"]},
@@ -43,7 +33,6 @@ def rehearsed(tmp_path_factory, wheel):
     }
     inventory = folder / "hosts.json"
     inventory.write_text(json.dumps({"sglang": {"hosts": HOSTS, "vars": common}}))
-    clean = {key: value for key, value in os.environ.items() if not key.startswith("ANSIBLE_")}
     words = [
         "playbooks/check.yml",
         "-i",
@@ -53,16 +42,7 @@ def rehearsed(tmp_path_factory, wheel):
         "-e",
         f"sglang_service_rehearse_dest={folder}/out",
     ]
-    done = subprocess.run(
-        [PLAYBOOK, *words],
-        cwd=ROOT,
-        env={**clean, "ANSIBLE_NOCOLOR": "1"},
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=500,
-    )
-    return done, folder / "out"
+    return playing.ansible_playbook(*words, timeout=500), folder / "out"
 
 
 def test_no_host_is_asked_and_the_play_fails_where_one_breaks(rehearsed):
@@ -96,14 +76,7 @@ def test_r6_one_report_holds_every_host_with_its_rewritten_command_line(rehearse
 def test_without_the_variable_the_play_checks_hosts_as_before(tmp_path):
     inventory = tmp_path / "hosts.json"
     inventory.write_text(json.dumps({"sglang": {"hosts": {"a.invalid": {}}, "vars": {"sglang_service_profile": PROFILE}}}))
-    done = subprocess.run(
-        [PLAYBOOK, "playbooks/check.yml", "-i", inventory, "--list-hosts"],
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=60,
-    )
+    done = playing.ansible_playbook("playbooks/check.yml", "-i", inventory, "--list-hosts", timeout=60)
     rehearsal, check = done.stdout.split("play #")[1:]
     assert "hosts (0)" in rehearsal and "a.invalid" not in rehearsal
     assert "a.invalid" in check

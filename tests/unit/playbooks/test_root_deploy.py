@@ -3,19 +3,12 @@
 
 from __future__ import annotations
 
-import os
 import shutil
-import subprocess
-import sys
-from pathlib import Path
 
+import playing
 import pytest
 
-ROOT = Path(__file__).resolve().parents[3]
-PLAYBOOK = Path(sys.executable).with_name("ansible-playbook")
-pytestmark = pytest.mark.skipif(
-    not PLAYBOOK.exists() or not (ROOT / "deploy.yml").exists(), reason="runs in a clone with ansible-playbook"
-)
+pytestmark = playing.in_a_clone
 
 
 @pytest.fixture
@@ -24,9 +17,9 @@ def clone(tmp_path):
     root = tmp_path / "anywhere at all"
     root.mkdir()
     for name in ("plugins", "roles", "playbooks", "meta"):
-        shutil.copytree(ROOT / name, root / name, ignore=shutil.ignore_patterns("__pycache__"))
+        shutil.copytree(playing.ROOT / name, root / name, ignore=shutil.ignore_patterns("__pycache__"))
     for name in ("deploy.yml", "galaxy.yml", "ansible.cfg"):
-        shutil.copy(ROOT / name, root / name)
+        shutil.copy(playing.ROOT / name, root / name)
     link = root / ".collections" / "ansible_collections" / "inferops" / "sglang"
     link.parent.mkdir(parents=True)
     link.symlink_to("../../../")
@@ -36,16 +29,8 @@ def clone(tmp_path):
 
 
 def play(clone, *words, **env):
-    clean = {key: value for key, value in os.environ.items() if not key.startswith("ANSIBLE_")}
-    return subprocess.run(
-        [PLAYBOOK, "deploy.yml", "-i", "hosts", "-e", "ansible_ssh_common_args='-o ConnectTimeout=1'", *words],
-        cwd=clone,
-        env={**clean, "HOME": str(clone.parent), "ANSIBLE_NOCOLOR": "1", **env},
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=120,
-    )
+    asked = ["deploy.yml", "-i", "hosts", "-e", "ansible_ssh_common_args='-o ConnectTimeout=1'", *words]
+    return playing.ansible_playbook(*asked, cwd=clone, timeout=120, **{"HOME": str(clone.parent), **env})
 
 
 def test_r89_a_clone_under_any_name_finds_its_own_collection(clone):

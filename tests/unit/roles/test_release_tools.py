@@ -3,16 +3,11 @@
 
 from __future__ import annotations
 
-import os
 import shutil
-import subprocess
 import sys
-from pathlib import Path
 
-import pytest
+import playing
 
-ROOT = Path(__file__).resolve().parents[3]
-PLAYBOOK = Path(sys.executable).with_name("ansible-playbook")
 PLAY = """
 - hosts: localhost
   gather_facts: false
@@ -26,32 +21,21 @@ PLAY = """
 """
 
 
-@pytest.mark.skipif(not PLAYBOOK.exists() or not (ROOT / "ansible.cfg").exists(), reason="runs in a clone with ansible-playbook")
+@playing.in_a_clone
 def test_a_clone_updated_in_the_middle_of_a_play_keeps_its_tools(tmp_path):
     for name in ("plugins", "roles/sglang_release", "meta"):
-        shutil.copytree(ROOT / name, tmp_path / name, ignore=shutil.ignore_patterns("__pycache__"))
-    shutil.copy(ROOT / "galaxy.yml", tmp_path / "galaxy.yml")
+        shutil.copytree(playing.ROOT / name, tmp_path / name, ignore=shutil.ignore_patterns("__pycache__"))
+    shutil.copy(playing.ROOT / "galaxy.yml", tmp_path / "galaxy.yml")
     link = tmp_path / ".collections" / "ansible_collections" / "inferops" / "sglang"
     link.parent.mkdir(parents=True)
     link.symlink_to("../../../")
     (tmp_path / "play.yml").write_text(PLAY)
-    clean = {key: value for key, value in os.environ.items() if not key.startswith("ANSIBLE_")}
-    done = subprocess.run(
-        [
-            PLAYBOOK,
-            "-i",
-            "localhost,",
-            "-c",
-            "local",
-            "play.yml",
-            "-e",
-            f"sglang_release_python={sys.executable} ansible_python_interpreter={sys.executable}",
-        ],
+    done = playing.ansible_playbook(
+        *("-i", "localhost,", "-c", "local", "play.yml"),
+        *("-e", f"sglang_release_python={sys.executable} ansible_python_interpreter={sys.executable}"),
         cwd=tmp_path,
-        env={**clean, "ANSIBLE_COLLECTIONS_PATH": str(tmp_path / ".collections"), "INFEROPS_CACHE": str(tmp_path / "cache")},
-        capture_output=True,
-        text=True,
-        check=False,
         timeout=120,
+        ANSIBLE_COLLECTIONS_PATH=str(tmp_path / ".collections"),
+        INFEROPS_CACHE=str(tmp_path / "cache"),
     )
     assert done.returncode == 0, done.stdout + done.stderr
