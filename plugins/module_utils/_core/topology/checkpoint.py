@@ -13,7 +13,7 @@ from typing import Any
 from ..errors import InferopsError
 from .model import ModelShape
 from .model_code import check_accepted, code_files
-from .safetensors import NotWhole, tensor_names
+from .safetensors import CODE, NotWhole, tensor_names
 
 INDEX = "model.safetensors.index.json"
 SINGLE = "model.safetensors"
@@ -30,6 +30,7 @@ class Checkpoint:
 
     path: str
     config: dict[str, Any]
+    shape: ModelShape
     architectures: tuple[str, ...]
     index: str | None
     shards: tuple[str, ...]
@@ -60,10 +61,12 @@ def read_checkpoint(folder: Path, *, weights_required: bool = True) -> Checkpoin
         )
     index, listed = _listed(folder, weights_required=weights_required)
     weights_bytes, held = _verified(folder, listed, index or "the folder")
-    _check_layers(ModelShape.from_config(config).num_layers, held)
+    shape = ModelShape.from_config(config)
+    _check_layers(shape.num_layers, held)
     return Checkpoint(
         path=str(folder),
         config=config,
+        shape=shape,
         architectures=tuple(architectures),
         index=index,
         shards=tuple(listed),
@@ -76,7 +79,7 @@ def model_facts(path: str, *, weights_required: bool = True, accepted_code: Mapp
     checkpoint = read_checkpoint(Path(path), weights_required=weights_required)
     code = code_files(Path(path))
     check_accepted(Path(path), code, accepted_code or {})
-    shape = ModelShape.from_config(checkpoint.config)
+    shape = checkpoint.shape
     return {
         "path": checkpoint.path,
         "config": checkpoint.config,
@@ -136,7 +139,7 @@ def _listed(folder: Path, *, weights_required: bool) -> tuple[str | None, dict[s
         raise InferopsError(
             f"{folder} has no weights" + (f" but pickles: {_some(pickles)}" if pickles else ""),
             where=str(folder / INDEX),
-            why="only .safetensors weights are read" + ("; loading a pickle runs code of whoever made it" if pickles else ""),
+            why="only .safetensors weights are read" + (f"; {CODE}" if pickles else ""),
             do="put the weights there, or allow a folder without them",
         )
     return None, {}

@@ -20,13 +20,13 @@ BITS = {
     **dict.fromkeys(("F32", "I32", "U32"), 32),
     **dict.fromkeys(("F16", "BF16", "I16", "U16"), 16),
     **dict.fromkeys(("F8_E4M3", "F8_E5M2", "F8_E8M0", "I8", "U8", "BOOL"), 8),
-    **dict.fromkeys(("F4",), 4),
+    "F4": 4,
 }
 """A type that is not among these is taken at its word: its tensors are not measured against their shape."""
+CODE = "loading a pickle runs code of whoever made it"
 DISGUISES = (
-    (b"PK\x03\x04", "is a PyTorch pickle under this name; loading a pickle runs code of whoever made it"),
-    (b"\x80\x02", "is a pickle under this name; loading a pickle runs code of whoever made it"),
-    (b"\x80\x04", "is a pickle under this name; loading a pickle runs code of whoever made it"),
+    (b"PK\x03\x04", f"is a PyTorch pickle under this name; {CODE}"),
+    *((mark, f"is a pickle under this name; {CODE}") for mark in (b"\x80\x02", b"\x80\x04")),
     (b"version https://git-lfs", "is a pointer of Git LFS, not the file it points to"),
     (b"<", "is a web page or XML, as a failed download leaves it"),
     (b"{", "is JSON, perhaps the error that a server answered with"),
