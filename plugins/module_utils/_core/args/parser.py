@@ -51,8 +51,11 @@ class _Parser(argparse.ArgumentParser):
         raise ArgvError(message)
 
     def _check_value(self, action: argparse.Action, value: Any) -> None:
-        if value is not UNKNOWN:  # a converter that could not be run refuses nothing
-            super()._check_value(action, value)
+        """Refuse what is no choice, in the words of Python 3.11; later ones drop the quotation marks of the choices."""
+        if value is UNKNOWN or action.choices is None or value in action.choices:  # what no converter could make refuses nothing
+            return
+        choices = ", ".join(map(repr, action.choices))
+        raise argparse.ArgumentError(action, f"invalid choice: {value!r} (choose from {choices})")
 
     def _get_option_tuples(self, option_string: str) -> Any:
         """Keep a short form as it was typed: argparse hands the action the full flag it stands for."""
