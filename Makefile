@@ -20,7 +20,7 @@ lint: ## ruff, yamllint, mypy, ansible-lint
 	@$(PYTHON) tests/run lint --core oldest
 
 units: ## unit and property tests
-	@$(PYTHON) tests/run units --core oldest
+	@$(PYTHON) tests/run args units --core oldest
 
 collection: ## sanity, syntax and documentation of the collection as released
 	@$(PYTHON) tests/run collection --core oldest

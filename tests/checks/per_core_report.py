@@ -43,8 +43,13 @@ class PerCoreReport:
             session.exitstatus = pytest.ExitCode.TESTS_FAILED
             self.remark = f"failed: tests were skipped that must run here ({'; '.join(unexpected)})"
         self.folder.mkdir(parents=True, exist_ok=True)
+        path = self.folder / f"{self.core}.json"
+        if path.exists():  # what other parts counted on this core
+            earlier = json.loads(path.read_text())
+            self.counts.update(earlier["counts"])
+            self.skips.update(earlier["skips"])
         found = {"core": self.core, "python": platform.python_version(), "counts": self.counts, "skips": self.skips}
-        (self.folder / f"{self.core}.json").write_text(json.dumps(found, indent=2))
+        path.write_text(json.dumps(found, indent=2))
 
     def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
         for path in sorted(self.folder.glob("*.json")):

@@ -3,10 +3,13 @@
 
 from __future__ import annotations
 
+import fcntl
 import hashlib
 import os
+import shutil
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 
 ANY = "py3-none-any"
@@ -93,7 +96,11 @@ def fetch(version: str) -> Path:
     name, sha256 = PINS[version]
     path = cache_folder() / name
     if not path.exists():
-        _download(version, path)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with (path.parent / ".lock").open("w") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)  # another test run may want it too
+            if not path.exists():
+                _download(version, path)
     if hashlib.sha256(path.read_bytes()).hexdigest() != sha256:
         path.unlink()
         raise NoWheel(f"{name} is not the file pinned by sha256 {sha256}; removed from the cache")
@@ -101,15 +108,19 @@ def fetch(version: str) -> Path:
 
 
 def _download(version: str, path: Path) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
+    folder = Path(tempfile.mkdtemp(dir=path.parent))
     command = [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps", "--only-binary", ":all:"]
     command += ["--python-version", "3.11", "--platform", "manylinux_2_34_x86_64", "--platform", "any"]
-    command += ["--dest", str(path.parent), f"sglang=={version}"]
+    command += ["--dest", str(folder), f"sglang=={version}"]
     try:
         done = subprocess.run(command, capture_output=True, text=True, timeout=600, check=False)
+        if done.returncode == 0:
+            (folder / path.name).replace(path)  # whole or not there
     except (OSError, subprocess.TimeoutExpired) as exc:
         raise NoWheel(f"sglang {version} could not be downloaded: {exc}") from exc
-    if done.returncode or not path.exists():
+    finally:
+        shutil.rmtree(folder)
+    if done.returncode:
         last = (done.stderr.strip().splitlines() or ["pip gave no reason"])[-1]
         raise NoWheel(f"sglang {version} could not be downloaded: {last}")
 

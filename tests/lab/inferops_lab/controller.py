@@ -12,6 +12,7 @@ import shutil
 import subprocess
 from collections.abc import Sequence
 from pathlib import Path
+from typing import IO
 
 from .image import rootfs
 from .places import REPOSITORY, cache, locked
@@ -72,11 +73,13 @@ def script(root: Path, words: Sequence[str | Path], cwd: Path) -> str:
     return "\n".join(lines)
 
 
-def call(core: str, words: Sequence[str | Path], *, cwd: Path = REPOSITORY) -> int:
-    """Run a program inside the controller for a core, its output passed through; return its status."""
+def call(core: str, words: Sequence[str | Path], *, cwd: Path = REPOSITORY, out: IO[str] | None = None) -> int:
+    """Run a program inside the controller for a core, its output to `out` (default: passed through); return its status."""
     root = folder(core)
     env = {**os.environ, OUTSIDE: str(os.getpid()), "PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"}
-    return subprocess.call(["unshare", "--mount", "sh", "-c", script(root, words, cwd)], env=env)
+    return subprocess.call(
+        ["unshare", "--mount", "sh", "-c", script(root, words, cwd)], env=env, stdout=out, stderr=out and subprocess.STDOUT
+    )
 
 
 def step_out(script_path: Path, argv: Sequence[str]) -> None:

@@ -458,7 +458,7 @@ def on(monkeypatch, tmp_path):
     + [(command, form) for command in ("check", "diff") for form in ("junit", "github")],
 )
 def test_every_command_says_the_same_out_of_it(command, form, wheel, on, capsys, monkeypatch):
-    old, new = (str(wheel(version)) for version in ("0.5.22", "0.5.23"))
+    old, new = (str(wheel(version)) for version in ("0.5.5", "0.5.6"))
     line = ["--", "--model-path", "m", "--pp-size", "8", "--disable-cuda-graph"]
     words = {
         "check": ["check", "--source", new, "--format", form, *line],
