@@ -130,6 +130,10 @@ present:
   description: Whether it is there; V(false) in check mode when it would be fetched.
   returned: success
   type: bool
+dry:
+  description: Whether this was check mode.
+  returned: success
+  type: bool
 message:
   description: What was done.
   returned: success
@@ -202,7 +206,7 @@ def main() -> None:
         signal.signal(number, _end)
     try:
         wanted = wish(module.params)
-        result = fetch(wanted, check_mode=module.check_mode)
+        result = {**fetch(wanted, check_mode=module.check_mode), "dry": module.check_mode}
         if module.params["warm"] and result["present"] and not module.check_mode:
             result["warmed"] = warm_up(wanted)
     except InferopsError as exc:
