@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+import ctypes
+import mmap
 import os
 import time
 from collections.abc import Callable, Sequence
@@ -11,7 +13,7 @@ from pathlib import Path
 from .carry import SAY_S, progress
 
 MEMINFO = Path("/proc/meminfo")
-STEP = 64 * 2**20
+FAILED = ctypes.c_void_p(-1).value
 PIECE = 8 * 2**20
 
 
@@ -25,18 +27,23 @@ def available(meminfo: Path = MEMINFO) -> int | None:
 
 
 def cached(path: Path) -> bool:
-    """Tell whether one page of every 64 MiB of a file is in memory."""
-    page = bytearray(1)
+    """Tell whether every page of a file is in memory, without reading it: a read that must not wait still starts one."""
+    libc = ctypes.CDLL(None, use_errno=True)
+    libc.mmap.restype = ctypes.c_void_p
+    libc.mmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t, *[ctypes.c_int] * 3, ctypes.c_longlong]
+    libc.mincore.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_char_p]
+    libc.munmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t]
     with path.open("rb", buffering=0) as file:
-        for place in range(0, os.fstat(file.fileno()).st_size, STEP):
-            try:
-                os.preadv(file.fileno(), [page], place, os.RWF_NOWAIT)
-            except BlockingIOError:
-                return False
-            except OSError:
-                # A file system that does not tell: read it.
-                return False
-    return True
+        size = os.fstat(file.fileno()).st_size
+        place = libc.mmap(None, size, mmap.PROT_READ, mmap.MAP_SHARED, file.fileno(), 0)
+        if place == FAILED:
+            return False
+        try:
+            pages = ctypes.create_string_buffer(-(-size // mmap.PAGESIZE))
+            told = libc.mincore(place, size, pages)
+            return told == 0 and pages.raw.count(b"\0") == 0
+        finally:
+            libc.munmap(place, size)
 
 
 def warm(paths: Sequence[Path], say: Callable[[str], None], *, memory: int | None, reserve: int = 0) -> str:
