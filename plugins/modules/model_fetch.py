@@ -23,18 +23,19 @@ options:
     type: path
     required: true
   name:
-    description: Name of the model's folder below O(root).
+    description: Name of the model's folder below O(root). Needed unless the source is a folder in its place.
     type: str
-    required: true
+    default: ""
   revision:
-    description: Revision; for the hub the 40 hex digits of a commit.
+    description: Revision; for the hub the 40 hex digits of a commit. Needed unless the source is a folder in its place.
     type: str
-    required: true
+    default: ""
   source:
     description: >-
       Where from. C(kind) is V(hub) with C(repo) and perhaps C(endpoint); V(rclone) with C(remote) and perhaps C(config), the path
       of its configuration on the host; V(rsync) with C(from) and perhaps C(rsh), the remote shell. Each takes C(exclude), a list
-      of patterns of files that are left out. A key that is not named here is an error.
+      of patterns of files that are left out. V(folder) with C(path) is
+      a folder that is there: it is proven in its place. A key that is not named here is an error.
     type: dict
     required: true
   peer:
@@ -95,6 +96,10 @@ options:
     description: Where the records of all instances live, see M(inferops.sglang.release).
     type: path
     default: /var/lib/inferops
+  records:
+    description: Where is kept what was proven of a source of the kind V(folder).
+    type: path
+    default: /var/cache/inferops/models
 attributes:
   check_mode:
     description: Asks the source for sizes and compares them with the free space; fetches and removes nothing.
@@ -175,8 +180,8 @@ from ..module_utils._core.weights.fetch import fetch, warm_up, wish
 
 SPEC = {
     "root": {"type": "path", "required": True},
-    "name": {"type": "str", "required": True},
-    "revision": {"type": "str", "required": True},
+    "name": {"type": "str", "default": ""},
+    "revision": {"type": "str", "default": ""},
     "source": {"type": "dict", "required": True},
     "peer": {"type": "str", "default": ""},
     "peer_rsh": {"type": "str", "default": ""},
@@ -192,6 +197,7 @@ SPEC = {
     "offline": {"type": "bool", "default": False},
     "warm": {"type": "bool", "default": False},
     "state_dir": {"type": "path", "default": "/var/lib/inferops"},
+    "records": {"type": "path", "default": "/var/cache/inferops/models"},
 }
 
 

@@ -7,6 +7,7 @@
 from __future__ import annotations
 
 import fcntl
+import hashlib
 import os
 import shutil
 import time
@@ -53,19 +54,27 @@ class Wish:
     keep: int = -1
     offline: bool = False
     state_dir: Path = Path("/var/lib/inferops")
+    records: Path = Path("/var/cache/inferops/models")
+
+    @property
+    def in_place(self) -> bool:
+        return self.source.kind == "folder"
 
     @property
     def folder(self) -> Path:
-        return self.root / self.name / self.revision
+        return Path(self.source.place) if self.in_place else self.root / self.name / self.revision
 
     def beside(self, ending: str) -> Path:
+        """Return where a file about the folder lies; elsewhere for one that is not ours, which may be read-only."""
+        if self.in_place:
+            return self.records / f"{hashlib.sha256(str(self.folder).encode()).hexdigest()[:16]}.{ending}"
         return self.root / self.name / f".{self.revision}.{ending}"
 
 
 def wish(options: Mapping[str, Any]) -> Wish:
     """Read the options of the module; raises InferopsError for a name, source or revision that cannot be meant."""
     name, revision = str(options["name"]), str(options["revision"])
-    if not NAME.fullmatch(name):
+    if options["source"].get("kind") != "folder" and not NAME.fullmatch(name):
         raise InferopsError(
             f"the model's name {name or '(none)'} cannot name a folder",
             where="sglang_model_name",
@@ -91,6 +100,7 @@ def wish(options: Mapping[str, Any]) -> Wish:
         keep=options["keep"],
         offline=options["offline"],
         state_dir=Path(options["state_dir"]),
+        records=Path(options["records"]),
     )
 
 
@@ -99,6 +109,8 @@ def fetch(wanted: Wish, *, check_mode: bool = False, environ: Mapping[str, str] 
     fetcher = _Fetcher(wanted, dict(os.environ if environ is None else environ))
     if wanted.folder.is_dir():
         return fetcher.there(check_mode=check_mode)
+    if wanted.in_place:
+        raise refusal(wanted.source, "there is no such folder")
     if wanted.offline:
         raise InferopsError(
             f"{wanted.folder} is not there and nothing may be fetched",
@@ -127,7 +139,9 @@ class _Fetcher:
         self.warnings: list[str] = []
 
     def say(self, text: str) -> None:
-        with self.wanted.beside("progress").open("a", encoding="utf-8") as file:
+        path = self.wanted.beside("progress")
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with path.open("a", encoding="utf-8") as file:
             file.write(f"{time.strftime('%H:%M:%S')} {text}\n")
 
     def listed(self) -> tuple[Source, dict[str, File]]:
@@ -228,7 +242,9 @@ class _Fetcher:
         wanted = self.wanted
         before = proven.read(wanted.beside("json"))
         promised = {name: File(entry["size"], entry.get("sha256")) for name, entry in before.items()}
-        found = proven.prove(wanted.folder, before, {**promised, **_hashes_on(promised, wanted.sha256)}, self._quiet)
+        # What somebody else keeps may change; only what is wanted of it counts.
+        promised = {} if wanted.in_place else promised
+        found = proven.prove(wanted.folder, before, {**promised, **_hashes_on(promised, wanted.sha256)}, self.say)
         if found != before and not check_mode:
             proven.write(wanted.beside("json"), found, revision=wanted.revision, source="there", proven_at=int(time.time()))
         pruned = self._prune(dry=check_mode)
@@ -242,10 +258,6 @@ class _Fetcher:
         out = {"changed": changed, "path": path, "message": message, "sha256": known, "progress_file": progress, **about}
         return {**out, "present": files is not None, "warnings": self.warnings}
 
-    def _quiet(self, text: str) -> None:
-        if self.wanted.beside("progress").parent.is_dir():
-            self.say(text)
-
     def _proven(self, folder: Path, before: proven.Files, files: Mapping[str, File]) -> proven.Files:
         try:
             return proven.prove(folder, before, files, self.say)
@@ -258,6 +270,8 @@ class _Fetcher:
 
     def _prune(self, *, dry: bool) -> Pruned:
         wanted = self.wanted
+        if wanted.in_place:
+            return Pruned([], 0)
         return prune(wanted.root / wanted.name, wanted.folder, wanted.keep, wanted.state_dir, dry=dry)
 
     def _without_secrets(self, text: str) -> str:

@@ -1,5 +1,8 @@
 # GNU General Public License v3.0+ (see https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Where weights come from: the hub, object storage, another host. Each kind brings the command that carries them."""
+"""Where weights come from: the hub, object storage, another host. Each kind brings the command that carries them.
+
+The kind ``folder`` is a folder that is there, local or NFS: it is proven in its place and nothing is carried.
+"""
 
 from __future__ import annotations
 
@@ -13,9 +16,9 @@ from ..errors import InferopsError
 HUB = "https://huggingface.co"
 COMMIT = re.compile(r"[0-9a-f]{40}")
 NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]*")
-PLACE = {"hub": "repo", "rclone": "remote", "rsync": "from"}
+PLACE = {"hub": "repo", "rclone": "remote", "rsync": "from", "folder": "path"}
 """Key that says where, by kind."""
-OPTIONS = {"hub": {"endpoint"}, "rclone": {"config"}, "rsync": {"rsh"}}
+OPTIONS: dict[str, set[str]] = {"hub": {"endpoint"}, "rclone": {"config"}, "rsync": {"rsh"}, "folder": set()}
 NEVER = (".cache/*", ".git/*")
 """What download tools and git keep for themselves."""
 SILENCE_S = 300
@@ -101,7 +104,7 @@ def source_from(given: Mapping[str, Any], revision: str, programs: Mapping[str, 
         raise _wrong(f"has the unknown key {unknown[0]}", unknown[0], f"for {kind} there are {', '.join(sorted(known))}")
     place = str(given.get(PLACE[kind]) or "")
     exclude = given.get("exclude") or []
-    words = [place, *(str(given.get(key) or "") for key in OPTIONS[kind])]
+    words = [place, *(str(given.get(key) or "") for key in OPTIONS[kind] or [""])]
     if not place or any(word.startswith("-") for word in words):
         raise _wrong("does not say where the weights are" if not place else "begins with a dash", PLACE[kind], "correct it")
     if not isinstance(exclude, list) or not all(isinstance(pattern, str) and pattern for pattern in exclude):
@@ -113,7 +116,7 @@ def source_from(given: Mapping[str, Any], revision: str, programs: Mapping[str, 
             why="a branch or tag can be moved, so that two hosts would serve two models under one name",
             do="give the 40 hex digits of the commit, as the hub shows them under Files, History",
         )
-    if not NAME.fullmatch(revision):
+    if kind != "folder" and not NAME.fullmatch(revision):
         raise InferopsError(
             f"the revision {revision or '(none)'} cannot name a folder",
             where="sglang_model_revision",

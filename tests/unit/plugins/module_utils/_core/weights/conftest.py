@@ -86,6 +86,7 @@ def options(tmp_path):
         "keep": -1,
         "offline": False,
         "state_dir": str(tmp_path / "state"),
+        "records": str(tmp_path / "records"),
     }
 
 

@@ -8,6 +8,7 @@ import json
 import os
 import shutil
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -216,3 +217,42 @@ def test_weights_are_read_ahead_when_memory_suffices(from_peer, monkeypatch):
     monkeypatch.undo()
     assert "into the page cache" in warm_up(wanted)
     assert warm_up(wanted) == "the weights are in the page cache"
+
+
+def test_a_folder_that_is_there_is_proven_in_its_place(options, model, tmp_path):
+    """Local or NFS: nothing is written into it, hashes are read once."""
+    before = {path.name: path.stat() for path in model.iterdir()}
+    given = {**options, "name": "", "revision": "", "source": {"kind": "folder", "path": str(model)}}
+    sums = {SHARD: digest(model / SHARD)}
+    told = fetch(wish({**given, "sha256": sums}))
+    assert (told["path"], told["changed"], told["sha256"]) == (str(model), False, sums)
+    assert {path.name: path.stat().st_mtime_ns for path in model.iterdir()} == {k: v.st_mtime_ns for k, v in before.items()}
+    assert len(list((tmp_path / "records").glob("*.json"))) == 1
+    with pytest.raises(InferopsError, match="not what was promised"):
+        fetch(wish({**given, "sha256": {SHARD: "0" * 64}}))
+    with pytest.raises(InferopsError, match="no such folder"):
+        fetch(wish({**given, "source": {"kind": "folder", "path": str(tmp_path / "none")}}))
+
+
+def test_a_daemon_with_a_password_that_nobody_sees(options, model, tmp_path):
+    """The peer is rsync's own daemon on the loopback; its password comes through the environment."""
+    secret = "canary0123456789"
+    (tmp_path / "secrets").write_text(f"models:{secret}\n")
+    (tmp_path / "secrets").chmod(0o600)
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    module = (
+        f"[models]\npath = {tmp_path}\nuse chroot = no\nread only = yes\nauth users = models\nsecrets file = {tmp_path}/secrets\n"
+    )
+    (tmp_path / "daemon.conf").write_text(module + f"uid = {os.getuid()}\ngid = {os.getgid()}\n")
+    words = ["rsync", "--daemon", "--no-detach", "--address=127.0.0.1", f"--port={port}", f"--config={tmp_path}/daemon.conf"]
+    with subprocess.Popen(words) as daemon:
+        time.sleep(0.5)
+        given = {**options, "source": {"kind": "rsync", "from": f"rsync://models@127.0.0.1:{port}/models/published"}}
+        with pytest.raises(InferopsError, match="cannot be had") as caught:
+            fetch(wish({**given, "environment": {"RSYNC_PASSWORD": "wrong-wrong"}}))
+        told = fetch(wish({**given, "environment": {"RSYNC_PASSWORD": secret}}))
+        daemon.terminate()
+    assert "auth failed" in str(caught.value) and told["changed"]
+    assert not [path for path in (tmp_path / "models").rglob("*") if path.is_file() and secret.encode() in path.read_bytes()]
