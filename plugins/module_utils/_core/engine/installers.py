@@ -110,13 +110,21 @@ def explain(kind: str, output: str, folder: Path, sources: Sources) -> tuple[str
             f"make room on {folder}, or set sglang_engine_root",
         )
     if re.search(r"DO NOT MATCH THE HASHES|[Hh]ash mismatch", text):
-        names = sorted(set(re.findall(r"^\s+([\w.-]+(?:==\S+)?) from \S+:$|[Hh]ash mismatch for `([^`]+)`", text, re.MULTILINE)))
+        names = sorted(
+            set(
+                re.findall(
+                    r"^\s+([\w.-]+(?:==\S+)?) from \S+(?: \(from .*\))?:$|[Hh]ash mismatch for `([^`]+)`", text, re.MULTILINE
+                )
+            )
+        )
         which = ", ".join(a or b for a, b in names) or "a package"
         source = sources.wheelhouse or "the package index"
         return (
             f"{which} from {source} is not the file that the lock names (hash mismatch)\n         {tail}",
             "find out who changed that file before anything else; a mirror or a copy may be damaged: fetch it again",
         )
+    if re.search(r"Failed to extract archive|BadZipFile|has an invalid wheel|not a zip file", text):
+        return f"a wheel from {sources.wheelhouse or 'the package index'} is damaged\n         {tail}", "fetch that file again"
     if re.search(r"\b401\b|\b403\b", text):
         return (
             f"the package index refuses the account\n         {tail}",
