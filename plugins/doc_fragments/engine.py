@@ -31,6 +31,10 @@ options:
     description: Folder on the host with the wheels of the lock. Empty means the package index.
     type: str
     default: ""
+  bundle:
+    description: Folder on the host that playbook C(bundle) made; verified before any of it is used. Instead of O(wheelhouse).
+    type: str
+    default: ""
   compile:
     description: Whether modules are compiled to byte code at installation.
     type: bool

@@ -182,7 +182,7 @@ def present(module: AnsibleModule) -> dict:
         plan.refuse()
         made = not plan.complete
     else:
-        sources = Sources(p["wheelhouse"], p["index_url"], p["index_username"], p["index_password"])
+        sources = Sources(wanted(p).wheels, p["index_url"], p["index_username"], p["index_password"])
         plan, made, installer = install(wanted(p), How(sources, p["installer"], p["uv"], p["pip_python"], p["wait_s"]))
     dirs = [Path(unit_dir) for unit_dir in p["unit_dirs"]]
     gone = prune(Path(p["root"]), plan.folder, p["keep"], Path(p["state_dir"]), dirs, p["wait_s"], dry=module.check_mode)

@@ -92,6 +92,7 @@ notes:
 
 from ansible.module_utils.basic import AnsibleModule
 
+from ..module_utils._core.engine.bundle import verify_for
 from ..module_utils._core.engine.module_input import shared_spec, wanted
 from ..module_utils._core.engine.plan import make_plan
 from ..module_utils._core.errors import InferopsError
@@ -105,6 +106,7 @@ def main() -> None:
     try:
         plan = make_plan(wanted(module.params))
         if module.params["required"]:
+            verify_for(plan)
             plan.refuse()
         answer = plan.as_dict()
     except InferopsError as exc:

@@ -14,6 +14,7 @@ from pathlib import Path
 from ..errors import InferopsError
 from . import floors as floor
 from . import pins
+from .bundle import verify_for
 from .hold import held
 from .host import Interpreter
 from .installers import Installer, Sources, choose, clean_environment, explain
@@ -61,6 +62,7 @@ def install(wanted: Wanted, how: How) -> tuple[Plan, bool, str]:
             return plan, False, ""
         remove(partial(plan.folder))
         plan = make_plan(wanted)
+        verify_for(plan)
         plan.refuse()
         if not isinstance(plan.interpreter, Interpreter):
             raise InferopsError("the interpreter does not answer", where=wanted.python)

@@ -28,11 +28,17 @@ class Wanted:
     python: str
     lock_path: str = "lock"
     wheelhouse: str = ""
+    bundle: str = ""
     compile: bool = True
     launch: list[str] = field(default_factory=list)
     driver: str = ""
     space_mib: int = 0
     accepted_pins: list[str] = field(default_factory=list)
+
+    @property
+    def wheels(self) -> str:
+        """The folder with the wheels, that of the bundle where there is one; empty means the package index."""
+        return f"{self.bundle}/wheels" if self.bundle else self.wheelhouse
 
 
 @dataclass
@@ -112,7 +118,7 @@ def make_plan(wanted: Wanted) -> Plan:
 
 def _judge(plan: Plan, python: Interpreter) -> None:
     wanted, lock, floors = plan.wanted, plan.lock, plan.floors
-    house = Path(wanted.wheelhouse) if wanted.wheelhouse else None
+    house = Path(wanted.wheels) if wanted.wheels else None
     wheels = in_folder(house) if house is not None and house.is_dir() else []
     own = [wheel for wheel in wheels if (wheel.name, wheel.version) == ("sglang", wanted.version)]
     plan.wheel = best(own, python.target) or (own[0] if own else None)
