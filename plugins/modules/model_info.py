@@ -29,6 +29,25 @@ options:
       - A file that changed, was added or is gone fails the task by name. Empty means that nothing is said about code.
     type: dict
     default: {}
+  tp_size:
+    description: Tensor parallel ranks, for RV(stages).
+    type: int
+    default: 1
+  pp_size:
+    description: Pipeline stages, for RV(stages).
+    type: int
+    default: 1
+  partition:
+    description: Layers of each stage as C(SGLANG_PP_LAYER_PARTITION) has them, such as V(8,8,8); empty is SGLang's own split.
+    type: str
+    default: ""
+  kv_cache_dtype:
+    description: As C(--kv-cache-dtype) has it, for RV(stages).
+    type: str
+    default: auto
+  source_root:
+    description: Folder that holds the C(sglang) package of a release, for RV(parsers). Read, not imported.
+    type: path
 attributes:
   check_mode:
     description: Reads only, so check mode does the same.
@@ -44,6 +63,7 @@ EXAMPLES = r"""
 - name: Verify the weights before anything is stopped
   inferops.sglang.model_info:
     path: /srv/models/kimi-k2.6
+    pp_size: 8
   register: model
 
 - name: Say what it is
@@ -84,6 +104,25 @@ counted_weights_bytes:
   description: Weights of the language model counted from the config [bytes]; V(null) for an architecture that is not known.
   returned: success
   type: int
+parameters:
+  description: Parameters counted from the config; V(null) for an architecture that is not known.
+  returned: success
+  type: int
+  sample: 1026000000000
+stages:
+  description: >-
+    One card of each stage with C(pp_rank), C(layers), C(weights_bytes) and C(kv_bytes_per_token), counted from the config;
+    V(null) for an architecture that is not known.
+  returned: success
+  type: list
+  elements: dict
+  sample: [{pp_rank: 0, layers: 7, weights_bytes: 63100000000, kv_bytes_per_token: 8064}]
+parsers:
+  description: >-
+    For C(tool_call) and C(reasoning) the parsers that the release has (C(known)) and those that are called like the model
+    (C(alike), the longest name first). The model's card says which one it needs.
+  returned: when O(source_root) is given
+  type: dict
 weights_bytes:
   description: Size of all weight files on disk [bytes]; 0 without weights.
   returned: success
@@ -104,15 +143,23 @@ code_files:
   sample: {configuration_kimi_k25.py: 1f0c6c0f...}
 """
 
+from pathlib import Path
+
 from ansible.module_utils.basic import AnsibleModule
 
 from ..module_utils._core.errors import InferopsError
 from ..module_utils._core.topology.checkpoint import model_facts
+from ..module_utils._core.topology.described import parameters, parsers, stages
 
 SPEC = {
     "path": {"type": "path", "required": True},
     "weights_required": {"type": "bool", "default": True},
     "accepted_code": {"type": "dict", "default": {}},
+    "tp_size": {"type": "int", "default": 1},
+    "pp_size": {"type": "int", "default": 1},
+    "partition": {"type": "str", "default": ""},
+    "kv_cache_dtype": {"type": "str", "default": "auto"},
+    "source_root": {"type": "path"},
 }
 
 
@@ -121,6 +168,10 @@ def main() -> None:
     options = {name: module.params[name] for name in ("weights_required", "accepted_code")}
     try:
         facts = model_facts(module.params["path"], **options)
+        cards = {name: module.params[name] for name in ("tp_size", "pp_size", "partition", "kv_cache_dtype")}
+        facts |= {"parameters": parameters(facts["config"]), "stages": stages(facts["config"], **cards)}
+        if module.params["source_root"]:
+            facts["parsers"] = parsers(Path(module.params["source_root"]) / "sglang", facts["config"])
     except InferopsError as exc:
         module.fail_json(msg=str(exc), **exc.details)
     module.exit_json(changed=False, **facts)
