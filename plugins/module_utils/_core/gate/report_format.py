@@ -223,13 +223,14 @@ def requests_ended(requests: Mapping[str, Any]) -> str:
 
 
 def cached_share(point: Mapping[str, Any]) -> str:
-    """Say which share of the prompts came from a cache, when any did.
+    """Say which share of the prompts came from a cache, when any did, and which may: a chat template that all begin with.
 
-    >>> cached_share({"cached_tokens_ratio": 0.25}), cached_share({"cached_tokens_ratio": 0.0})
-    ('25 % of the prompts cached', '')
+    >>> cached_share({"cached_tokens_ratio": 0.25, "cached_tokens_limit_ratio": 0.3}), cached_share({"cached_tokens_ratio": 0.0})
+    ('25 % of the prompts cached, 30 % may be', '')
     """
-    ratio = number(point.get("cached_tokens_ratio"))
-    return f"{percent(ratio)} of the prompts cached" if ratio else ""
+    ratio, limit = (number(point.get(f"cached_tokens_{name}")) for name in ("ratio", "limit_ratio"))
+    allowed = "" if limit is None else f", {percent(limit)} may be"
+    return f"{percent(ratio)} of the prompts cached{allowed}" if ratio else ""
 
 
 def limit_line(limit: Mapping[str, Any]) -> str:

@@ -48,6 +48,9 @@ def test_a_healthy_load_gives_no_reason():
         ),
         pytest.param({"output_tokens": 12}, "usage says 12 tokens where max_tokens was 4 and 4 chunks", id="R15-count"),
         pytest.param({"distinct": {"!"}, "characters": 400, "text": "!!!!"}, "garbage", id="R55"),
+        pytest.param({"distinct": set("!?.,; "), "characters": 400, "text": "!?.,"}, "garbage", id="R55 marks without a letter"),
+        pytest.param({"distinct": set("ha "), "characters": 400, "text": "ha ha"}, "garbage", id="R55 hardly any different ones"),
+        pytest.param({"distinct": {" "}, "characters": 1, "text": " "}, "garbage", id="R55 white space"),
         pytest.param({"status": "failed", "error": "HTTP 500"}, "3 of 3 requests failed, the first: HTTP 500", id="failed"),
     ],
 )
