@@ -19,7 +19,21 @@ def point_reasons(points: list[dict[str, Any]], require: Mapping[str, float]) ->
     repeated = {name for name in require if sum(reason.startswith(f"{name}: ") for dummy, reason in told) > 1}
     whole = check_passes(graph_passes_of(points), {name: require[name] for name in repeated})
     once = {reason.partition(":")[0]: reason for reason in whole.wrong + whole.doubtful}
-    return [*once.values()] + [f"{at}: {reason}" for at, reason in told if reason.partition(":")[0] not in once]
+    places: dict[str, list[str]] = {}
+    for at, reason in told:
+        if reason.partition(":")[0] not in once:
+            places.setdefault(reason, []).append(at)
+    return [*once.values()] + [f"{_together(loads)}: {reason}" for reason, loads in places.items()]
+
+
+def _together(loads: list[str]) -> str:
+    """Return loads as one place.
+
+    >>> _together(["concurrency 1", "concurrency 16"]), _together(["rate 2/s"]), _together(["rate 2/s", "concurrency 1"])
+    ('concurrency 1, 16', 'rate 2/s', 'rate 2/s, concurrency 1')
+    """
+    kinds = {load.partition(" ")[0] for load in loads}
+    return ", ".join([loads[0], *(load.partition(" ")[2] if len(kinds) == 1 else load for load in loads[1:])])
 
 
 def graph_passes_of(points: list[dict[str, Any]]) -> dict[str, dict[str, int]] | None:

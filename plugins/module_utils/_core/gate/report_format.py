@@ -223,14 +223,16 @@ def requests_ended(requests: Mapping[str, Any]) -> str:
 
 
 def cached_share(point: Mapping[str, Any]) -> str:
-    """Say which share of the prompts came from a cache, when any did, and which may: a chat template that all begin with.
+    """Say which share of the prompts came from a cache, where it shows in per cent, and which may: a chat template may.
 
-    >>> cached_share({"cached_tokens_ratio": 0.25, "cached_tokens_limit_ratio": 0.3}), cached_share({"cached_tokens_ratio": 0.0})
-    ('25 % of the prompts cached, 30 % may be', '')
+    >>> cached_share({"cached_tokens_ratio": 0.25, "cached_tokens_limit_ratio": 0.3})
+    '25 % of the prompts cached, 30 % may be'
+    >>> cached_share({"cached_tokens_ratio": 0.004})
+    ''
     """
     ratio, limit = (number(point.get(f"cached_tokens_{name}")) for name in ("ratio", "limit_ratio"))
     allowed = "" if limit is None else f", {percent(limit)} may be"
-    return f"{percent(ratio)} of the prompts cached{allowed}" if ratio else ""
+    return f"{percent(ratio)} of the prompts cached{allowed}" if ratio is not None and ratio >= 0.005 else ""
 
 
 def limit_line(limit: Mapping[str, Any]) -> str:

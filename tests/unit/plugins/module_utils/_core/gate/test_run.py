@@ -21,6 +21,9 @@ from .paced_server import Pace, serving
 from .traces import bound_of
 
 QUICK = {"input_tokens": 16, "output_tokens": 20, "min_seconds_per_point": 0.2, "max_seconds_per_point": 4, "stall_timeout_s": 1}
+# For a point that no look can end: its figure is not asked.
+BRIEF = {"max_seconds_per_point": 1.5}
+LOW = {"min_output_tokens_per_s": 1}
 SECRET = "sk-very-secret"
 GRAPHS = 'sglang:cuda_graph_passes_total{{pp_rank="{rank}",mode="decode_{kind}"}} {value}\n'
 
@@ -43,7 +46,8 @@ def test_figure_is_the_servers_own_pace(tmp_path):
     """TTFT counts, warm-up and tail do not: 40 tokens per 0.1 + 39 * 0.01 s and stream."""
     pace = Pace(ttft_s=0.1, itl_s=0.01)
     options = {"output_tokens": 40, "min_seconds_per_point": 2}
-    result = gate(pace, tmp_path, [{"concurrency": 1}, {"concurrency": 4, "min_output_tokens_per_s": 250}], options=options)
+    points = [{"concurrency": 1, **LOW}, {"concurrency": 4, "min_output_tokens_per_s": 250}]
+    result = gate(pace, tmp_path, points, options=options)
     expected = 40 / (0.1 + 39 * 0.01)
     assert result["verdict"] == "pass"
     for point in result["points"]:
@@ -70,7 +74,7 @@ def test_figure_is_the_servers_own_pace(tmp_path):
 def test_slow_first_requests_are_warm_up_and_scale_with_concurrency_r79(tmp_path):
     """R79: the first two requests of each stream are slow here, and in no figure."""
     pace = Pace(ttft_s=0.01, itl_s=0.002, slow_warm_up=8)
-    result = gate(pace, tmp_path, [{"concurrency": 4}, {"concurrency": 1}, {"concurrency": 7}])
+    result = gate(pace, tmp_path, [{"concurrency": streams, **LOW} for streams in (4, 1, 7)])
     assert [point["requests"]["warm_up"] for point in result["points"]] == [8, 2, 14]
     assert result["points"][0]["e2e_ms"]["p50"] < 150
     samples = [json.loads(line) for line in (tmp_path / "samples.jsonl").read_text().splitlines()]
@@ -111,7 +115,7 @@ def test_every_way_a_request_can_end_is_counted_and_shown(tmp_path):
 
 
 def test_a_percentile_of_too_few_requests_is_absent(tmp_path):
-    result = gate(Pace(ttft_s=0.1, itl_s=0.005), tmp_path, [{"concurrency": 1, "max_ttft_p99_ms": 1000}])
+    result = gate(Pace(ttft_s=0.1, itl_s=0.005), tmp_path, [{"concurrency": 1, "max_ttft_p99_ms": 1000}], options=BRIEF)
     point = result["points"][0]
     assert 2 <= point["ttft_ms"]["n"] < 100
     assert point["ttft_ms"]["p50"] == pytest.approx(100, rel=0.3)
@@ -228,7 +232,7 @@ def test_eager_passes_below_the_requirement_fail_r104(tmp_path):
 def test_what_the_plan_requires_of_every_point_is_said_once(tmp_path):
     pace = Pace(ttft_s=0.05, itl_s=0.002)
     options = {"require": {"decode_graph_pass_ratio": 0.99}}
-    result = gate(pace, tmp_path, [{"concurrency": 1}, {"concurrency": 2}], options=options)
+    result = gate(pace, tmp_path, [{"concurrency": 1, **LOW}, {"concurrency": 2, **LOW}], options=options)
     told = [reason for reason in result["reasons"] if "decode_graph_pass_ratio" in reason]
     assert told == ["decode_graph_pass_ratio: required 0.99, but the engine counted no decode pass (--enable-metrics)"]
     assert all(any("decode_graph_pass_ratio" in reason for reason in point["reasons"]) for point in result["points"])
@@ -247,6 +251,20 @@ def test_a_requirement_missed_at_one_point_names_the_point():
     ]
     (reason,) = point_reasons(points, {"decode_graph_pass_ratio": 0.99})
     assert reason.startswith("concurrency 1: decode_graph_pass_ratio")
+
+
+def test_what_casts_doubt_on_every_point_alike_is_said_once_with_all_their_loads():
+    loads = [{"concurrency": 1}, {"concurrency": 16}, {"rate": 2.0}]
+    points = [
+        {**load, "verdict": "inconclusive", "reasons": ["card 0 is shared", f"only {number}"], "engine": {"graph_passes": None}}
+        for number, load in enumerate(loads)
+    ]
+    assert point_reasons(points[:2], {}) == [
+        "concurrency 1, 16: card 0 is shared",
+        "concurrency 1: only 0",
+        "concurrency 16: only 1",
+    ]
+    assert point_reasons(points, {})[0] == "concurrency 1, concurrency 16, rate 2/s: card 0 is shared"
 
 
 def test_garbage_in_the_answer_to_a_plain_question_is_found_before_any_load_r55(tmp_path):
@@ -287,7 +305,8 @@ def test_a_limit_above_the_bound_is_refused_before_any_load(tmp_path):
 
 def test_a_plan_without_limits_is_held_to_the_promoted_release_or_to_the_bound(tmp_path):
     def judged(name, **known):
-        result = gate(Pace(ttft_s=0.05, itl_s=0.002), tmp_path / name, [{"concurrency": 2}], context=GateContext(**known))
+        folder, context = tmp_path / name, GateContext(**known)
+        result = gate(Pace(ttft_s=0.05, itl_s=0.002), folder, [{"concurrency": 2}], context=context, options=BRIEF)
         (limit,) = result["points"][0]["limits"]
         return result["verdict"], limit["metric"], any("names no limit" in note for note in result["notes"])
 
@@ -299,7 +318,7 @@ def test_a_plan_without_limits_is_held_to_the_promoted_release_or_to_the_bound(t
 
 
 def test_an_observed_plan_is_one_that_says_so(tmp_path):
-    result = gate(Pace(ttft_s=0.05, itl_s=0.002), tmp_path, [{"concurrency": 2}], options={"default_limits": "none"})
+    result = gate(Pace(ttft_s=0.05, itl_s=0.002), tmp_path, [{"concurrency": 2}], options={**BRIEF, "default_limits": "none"})
     assert (result["verdict"], result["points"][0]["verdict"]) == ("pass", "observed")
 
 
