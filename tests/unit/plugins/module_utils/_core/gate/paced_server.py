@@ -13,6 +13,8 @@ from typing import Any
 from aiohttp import web
 
 TEXT = "the quick brown fox jumps over a lazy dog "
+ANSWER_TOKENS = 40
+"""A model that was asked a question ends by itself; load has ``ignore_eos`` and gets all that it asks for."""
 
 
 @dataclass
@@ -106,7 +108,8 @@ def application(pace: Pace) -> web.Application:
     async def stream(request: web.Request, body: dict[str, Any], *, load: bool) -> web.StreamResponse:
         response = web.StreamResponse(headers={"Content-Type": "text/event-stream"})
         await response.prepare(request)
-        count = 10**9 if pace.endless else body["max_tokens"] + (5 if pace.max_tokens_ignored else 0)
+        count = body["max_tokens"] if load or pace.max_tokens_ignored else min(body["max_tokens"], ANSWER_TOKENS)
+        count = 10**9 if pace.endless else count + (5 if pace.max_tokens_ignored else 0)
         count += {"short": -3, "long": 3}.get(body["odd"], 0)
         prompt, native = _prompt(body), request.path == "/generate"
         inputs = (len(prompt) if isinstance(prompt, list) else 2 * len(prompt.split())) + pace.input_offset

@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import json
-import threading
 from pathlib import Path
 from typing import Any
 
@@ -126,10 +125,15 @@ def test_warm_up_that_does_not_end(tmp_path):
 
 
 def test_interrupted(tmp_path):
-    stop = threading.Event()
-    threading.Timer(1.2, stop.set).start()
-    points = ({"concurrency": 2, "min_output_tokens_per_s": 300}, {"concurrency": 4})
-    gate(pace(), tmp_path, *points, should_stop=stop.is_set, correctness={"tool_calls": False}, context=None)
+    told = []
+    points = ({"concurrency": 2, "min_output_tokens_per_s": 300}, {"concurrency": 4, "max_e2e_p99_ms": 1000})
+    gate(
+        *(pace(), tmp_path, *points),
+        should_stop=lambda: any("2/2" in line["text"] for line in told),
+        on_progress=told.append,
+        correctness={"tool_calls": False},
+        context=None,
+    )
     assert "interrupted" in " ".join(fits(tmp_path)["reasons"])
 
 

@@ -123,13 +123,13 @@ def test_both_processes_hold_their_share(tmp_path, monkeypatch):
         await send(self, *words)
 
     monkeypatch.setattr(workers.LoadWorkers, "send", seen)
-    gate(Pace(), tmp_path, [{"concurrency": 6}])
+    gate(Pace(), tmp_path, [{"concurrency": 6, "min_output_tokens_per_s": 1}], min_seconds_per_point=0.5)
     assert max(taken) == 3
 
 
 def test_every_way_an_answer_can_end_comes_back_from_the_process(tmp_path):
     pace = Pace(ttft_s=0.01, itl_s=0.002, odd={8: "short", 9: "error", 12: "uncounted"})
-    result = gate(pace, tmp_path, [{"concurrency": 2}])
+    result = gate(pace, tmp_path, [{"concurrency": 2}], max_seconds_per_point=3)
     counts = result["points"][0]["requests"]
     assert (counts["short"], counts["failed"], counts["uncounted"]) == (1, 1, 1)
     assert result["verdict"] == "fail" and any("requests failed" in reason for reason in result["reasons"])
@@ -167,7 +167,7 @@ def test_a_worker_that_is_killed_leaves_what_was_measured_and_no_verdict(point, 
 def test_a_worker_that_is_stopped_is_named_and_killed_at_the_end(tmp_path, monkeypatch):
     monkeypatch.setattr(workers, "CLOSE_S", 0.5)
     killed(signal.SIGSTOP, tmp_path)
-    result = gate(Pace(), tmp_path, [{"concurrency": 4}], min_seconds_per_point=4, max_seconds_per_point=4)
+    result = gate(Pace(), tmp_path, [{"concurrency": 4}], min_seconds_per_point=3, max_seconds_per_point=3)
     assert result["verdict"] == "inconclusive"
     assert any("load worker 1 of 2 did not hand over what it had" in reason for reason in result["reasons"]), result["reasons"]
     assert children() == []
