@@ -15,6 +15,7 @@ from .listing import last_lines
 
 LOOK_S = 0.2
 SAY_S = 5.0
+GROUP_S = 2.0
 END_S = 10.0
 GIB = 2**30
 
@@ -108,6 +109,18 @@ def _end(process: subprocess.Popen[bytes]) -> None:
     for number in (signal.SIGCONT, signal.SIGTERM):
         os.killpg(process.pid, number)
     _wait(process, END_S)
-    if process.poll() is None:
-        os.killpg(process.pid, signal.SIGKILL)
-        process.wait()
+    # rsync is several processes; the first may go before the others let go of the revision.
+    for number in (0, signal.SIGKILL, 0):
+        until = time.monotonic() + GROUP_S
+        while _signal(process.pid, number) and time.monotonic() < until:
+            time.sleep(0.02)
+    process.wait()
+
+
+def _signal(group: int, number: int) -> bool:
+    """Signal the group; return whether anything of it is left."""
+    try:
+        os.killpg(group, number)
+    except ProcessLookupError:
+        return False
+    return True
