@@ -96,16 +96,17 @@ def check_platform(floors: Floors, lock: Lock, version: str, python: Interpreter
 
 def check_wheels(floors: Floors, lock: Lock, python: Interpreter, wheels: Sequence[Wheel], house: Path) -> list[Wheel]:
     """Every pin against the wheelhouse; returns the wheels that would be installed."""
-    by_pin: dict[tuple[str, str], list[Wheel]] = {}
+    by_name: dict[str, list[Wheel]] = {}
     for wheel in wheels:
-        by_pin.setdefault((wheel.name, wheel.version), []).append(wheel)
+        by_name.setdefault(wheel.name, []).append(wheel)
     chosen: list[Wheel] = []
     absent: list[str] = []
     unfit: list[str] = []
     for pin in lock.pins:
         if not pin.counts(python.marker):
             continue
-        there = by_pin.get((pin.name, pin.version), [])
+        # A pin of 2.13.0 is met by the build 2.13.0+cpu, as pip sees it.
+        there = [wheel for wheel in by_name.get(pin.name, []) if satisfies(wheel.version, f"=={pin.version}")]
         fits = best(there, python.target)
         if fits is not None:
             chosen.append(fits)

@@ -48,7 +48,7 @@ def asked_off(ctx: Context) -> dict[str, str]:
 
 def switched_off(ctx: Context) -> Iterator[Finding]:
     """Report decode graphs switched off by flags, or forced off by the release because of other flags."""
-    if ctx.resolution.outcome == "fatal":
+    if ctx.resolution.outcome == "fatal" or ctx.asked("device") == "cpu":  # a processor has no CUDA graphs to lose
         return
     asked = asked_off(ctx)
     now = decode_graphs(ctx.resolution, ctx.table)

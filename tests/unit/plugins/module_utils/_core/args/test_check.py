@@ -115,6 +115,13 @@ def test_decode_graphs_forced_off_by_another_flag_is_advice(run, version):
 
 
 @pytest.mark.parametrize("version", VERSIONS)
+def test_on_a_processor_no_graphs_are_missed(run, version):
+    report = run(version, ["--model-path", "m", "--device", "cpu", "--attention-backend", "torch_native", "--disable-cuda-graph"])
+    assert not {"SGA301", "SGA302"} & set(codes(report, "advice"))
+    assert not report.blocking
+
+
+@pytest.mark.parametrize("version", VERSIONS)
 def test_an_accepted_finding_lets_pass_and_is_kept(run, version):
     accept = [{"code": "SGA301", "reason": "as found that night"}, {"code": "SGA310", "reason": "as found that night"}]
     report = run(version, BAD, accept=accept)

@@ -73,6 +73,16 @@ def test_the_c_library_of_a_release_is_known_without_its_wheel(libc, says):
     assert bool(says) == bool(found)
 
 
+def test_a_local_build_of_the_pinned_version_counts_as_it_does_for_pip(tmp_path):
+    house = tmp_path / "house"
+    make_wheel(house, "sglang", "0.5.23")
+    make_wheel(house, "torch", "2.0+cpu")
+    lock, floors = some_lock(more="torch==2.0 --hash=sha256:aa"), floor.Floors()
+    chosen = floor.check_wheels(floors, lock, interpreter(), in_folder(house), house)
+    assert sorted(wheel.version for wheel in chosen) == ["0.5.23", "2.0+cpu"]
+    assert not floors.problems
+
+
 def test_every_pin_is_looked_for_in_the_wheelhouse(tmp_path):
     house = tmp_path / "house"
     make_wheel(house, "sglang", "0.5.23", "cp312-cp312-manylinux_2_34_x86_64")
