@@ -34,6 +34,8 @@ class Store(Protocol):
 
     def read(self, rel: str) -> str | None: ...
 
+    def read_bytes(self, rel: str) -> bytes | None: ...
+
     def glob(self, prefix: str) -> list[str]: ...
 
     def metadata(self) -> str | None: ...
@@ -46,13 +48,16 @@ class FolderStore:
         self.package = package
 
     def read(self, rel: str) -> str | None:
+        return _decoded(self.read_bytes(rel))
+
+    def read_bytes(self, rel: str) -> bytes | None:
         path = self.package / rel
         try:
             if not path.is_file():  # a pipe or a device would never end
                 return None
             _small_enough(path.stat().st_size, str(path))
-            return path.read_text(encoding="utf-8")
-        except (OSError, UnicodeDecodeError):
+            return path.read_bytes()
+        except OSError:
             return None
 
     def glob(self, prefix: str) -> list[str]:
@@ -78,13 +83,11 @@ class WheelStore:
         self.names = set(self.archive.namelist())
 
     def read(self, rel: str) -> str | None:
+        return _decoded(self.read_bytes(rel))
+
+    def read_bytes(self, rel: str) -> bytes | None:
         name = f"{PACKAGE}/{rel}"
-        if name not in self.names:
-            return None
-        try:
-            return self._bytes(name).decode("utf-8")
-        except UnicodeDecodeError:
-            return None
+        return self._bytes(name) if name in self.names else None
 
     def glob(self, prefix: str) -> list[str]:
         full = f"{PACKAGE}/{prefix}"
@@ -103,6 +106,15 @@ class WheelStore:
             return self.archive.read(name)
         except (zipfile.BadZipFile, zlib.error, lzma.LZMAError, EOFError, OSError, RuntimeError, ValueError) as exc:
             raise _damaged(self.wheel, name, exc) from exc
+
+
+def _decoded(data: bytes | None) -> str | None:
+    """Return the text of a file, its lines ended by a newline alone, None where it is not UTF-8."""
+    try:
+        text = None if data is None else data.decode("utf-8")
+    except UnicodeDecodeError:
+        return None
+    return text.replace("\r\n", "\n").replace("\r", "\n") if text and "\r" in text else text
 
 
 def _damaged(wheel: Path, name: str | None, exc: Exception) -> InferopsError:
@@ -161,9 +173,13 @@ class SourceTree:
 
     def search(self, word: str, prefix: str = "") -> Iterator[tuple[str, str]]:
         """Return (file, text) of each file that holds a word, the server's own first. What is read for it alone is not held."""
+        wanted = word.encode("utf-8")
         for rel in sorted(self.glob(prefix), key=lambda rel: not rel.startswith(SERVER)):
-            text = self._text[rel] if rel in self._text else self.store.read(rel)
+            text = self._text.get(rel)
             self._searched.add(rel)
+            if rel not in self._text:  # looked through before it is decoded: few files hold the word
+                data = self.store.read_bytes(rel)
+                text = _decoded(data) if data is not None and wanted in data else None
             if text is not None and word in text:
                 yield rel, text
 

@@ -10,12 +10,14 @@ from __future__ import annotations
 
 import hashlib
 import os
-import zipfile
 from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, TYPE_CHECKING, Any
 
 from ..errors import InferopsError
+
+if TYPE_CHECKING:
+    import zipfile
 
 _LOCAL_HEADER = 30
 

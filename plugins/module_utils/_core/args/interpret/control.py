@@ -18,6 +18,13 @@ MAX_BREAKS = 4
 MAX_ALTERNATIVES = 4
 
 
+def _sets_constants(node: ast.stmt) -> bool:
+    """Whether a statement is ``name = constant`` or ``name.field = constant``."""
+    if not isinstance(node, ast.Assign) or not isinstance(node.value, ast.Constant):
+        return False
+    return all(isinstance(one.value if isinstance(one, ast.Attribute) else one, ast.Name) for one in node.targets)
+
+
 class Control(Expressions):
     """``for``, ``while``, ``try``."""
 
@@ -203,23 +210,38 @@ class Control(Expressions):
         self.rewind(start, clock)
 
         def arm(index: int) -> bool:
-            self.meet([deltas[index]], needs, clock)
             value = exits[index].value
+            if value is None or not self._passes_on(node, value):
+                self.meet([deltas[index]], needs, clock)
             return NORMAL if value is None else self._handle(node, value, frame)
 
         return self.fork([partial(arm, index) for index in range(len(exits))], needs, ["try"] * len(exits))
 
     def _handle(self, node: ast.Try, exc: Raised, frame: Frame) -> bool:
-        for handler in node.handlers:
-            if handler.type is None or self._catches(handler.type, exc):
-                self.handling.append(exc)
-                try:
-                    if handler.name:
-                        self.write(frame, handler.name, Instance(None, {"_raised_": exc, "args": (exc.message,)}))
-                    return self.block(handler.body, frame)
-                finally:
-                    self.handling.pop()
-        raise exc
+        handler = self._handler(node, exc)
+        if handler is None:
+            raise exc
+        self.handling.append(exc)
+        try:
+            if handler.name:
+                self.write(frame, handler.name, Instance(None, {"_raised_": exc, "args": (exc.message,)}))
+            return self.block(handler.body, frame)
+        finally:
+            self.handling.pop()
+
+    def _handler(self, node: ast.Try, exc: Raised) -> ast.ExceptHandler | None:
+        return next((one for one in node.handlers if one.type is None or self._catches(one.type, exc)), None)
+
+    def _passes_on(self, node: ast.Try, exc: Raised) -> bool:
+        """Whether what is raised leaves the statement whatever the state is: then a path need not be put together for it.
+
+        resolve_once of 0.5.19 on is one such statement around all of the resolution, which a hundred refusals may leave.
+        """
+        handler = self._handler(node, exc)
+        if handler is None:
+            return True
+        *before, last = handler.body
+        return isinstance(last, ast.Raise) and last.exc is None and all(_sets_constants(one) for one in before)
 
     def _catches(self, node: ast.expr, exc: Raised) -> bool:
         names = [text_of(one).rpartition(".")[2] for one in (node.elts if isinstance(node, ast.Tuple) else [node])]

@@ -72,6 +72,9 @@ class Files:
     def read(self, rel):
         return self.files.get(rel)
 
+    def read_bytes(self, rel):
+        return self.files[rel].encode("utf-8")
+
     def glob(self, prefix):
         return [name for name in self.files if name.startswith(prefix)]
 

@@ -46,3 +46,21 @@ def test_what_belongs_to_an_exit_besides_comes_last():
     leaving = Exit(1)
     leaving.delta = {(id(obj), "a"): (obj, "a", 2), (id(obj), "b"): (obj, "b", 3)}
     assert [value for _obj, _key, value in machine.deltas(0, [leaving])[0].values()] == [2, 3]
+
+
+def test_a_refusal_that_a_try_block_passes_on_costs_no_state(run, monkeypatch):
+    """One try block around 300 writes and 40 refusals on some paths: no path is put together only to raise on from it."""
+    applied, meet = [], Machine.meet
+
+    def counted(self, deltas, needs, clock):
+        applied.append(sum(len(delta) for delta in deltas))
+        return meet(self, deltas, needs, clock)
+
+    monkeypatch.setattr(Machine, "meet", counted)
+    writes = "\n".join(f"    self.f{number} = {number}" for number in range(300))
+    raises = "\n".join(f"    if get_device_sm() == {number}:\n        raise ValueError('sm {number}')" for number in range(40))
+    found = run(f"try:\n{writes}\n{raises}\nexcept BaseException:\n    self.failed = True\n    raise\nself.page_size = 7")
+    assert found.outcome == "unknown"
+    assert len(found.doubts) == 40
+    assert found.effective["page_size"] == 7
+    assert sum(applied) < 2000
