@@ -5,7 +5,8 @@ from __future__ import annotations
 
 import ast
 import textwrap
-from collections.abc import Iterator, Sequence
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
@@ -16,6 +17,8 @@ if TYPE_CHECKING:
     from .explain import Explanation, Step
 
 WIDTH = 100
+# Columns from which on a condition that most paths share has a letter.
+LONG = 30
 _WORDS = {"yes": "taken", "no": "not taken", "undecided": "undecided"}
 _TITLES = {
     CALLED: "",
@@ -31,11 +34,14 @@ def explanation_text(found: Explanation) -> str:
         lines += [*_result(found), ""]
     common = _common(found.steps)
     everywhere = set(found.triggers_of(common))
+    most = _most(found.steps, common)
     count = sum(step.path.when == CALLED for step in found.steps)
     entries = [list(group) for dummy, group in groupby(found.steps, key=_same)]
     taken = [f"{number}" for number, entry in enumerate(entries, start=1) if entry[0].taken == "yes"]
     them = "it" if len(found.fields) == 1 else "them"
     takes = f"; this command line takes {', '.join(taken)}" if taken else ""
+    for guard, letter in most.items():
+        lines += _wrap(f"in the conditions below {letter} stands for: {guard}", "", "  ")
     lines += _wrap(f"{count} places set {them} while the arguments are resolved, in this order{takes}:", "")
     if common:
         lines += _wrap("all of them where " + _all_of(common), "")
@@ -43,7 +49,7 @@ def explanation_text(found: Explanation) -> str:
         when = entry[0].path.when
         if when != CALLED and _TITLES[when] not in lines:
             lines += ["", _TITLES[when]]
-        lines += _entry(number, entry, common, everywhere)
+        lines += _entry(number, entry, common, everywhere, most)
     if not found.steps:
         lines.append("nothing in the argument code of this release sets it")
     return "\n".join(lines)
@@ -55,7 +61,9 @@ def _same(step: Step) -> tuple[Any, ...]:
     return step.path.when, rel, site.function, site.guards, step.taken, step.needs
 
 
-def _entry(number: int, steps: Sequence[Step], common: Sequence[str], everywhere: set[str]) -> Iterator[str]:
+def _entry(
+    number: int, steps: Sequence[Step], common: Sequence[str], everywhere: set[str], most: Mapping[str, str]
+) -> Iterator[str]:
     first = steps[0]
     site = first.path.site
     lines = dict.fromkeys(step.path.site.source.rpartition(":")[2] for step in steps)
@@ -69,7 +77,7 @@ def _entry(number: int, steps: Sequence[Step], common: Sequence[str], everywhere
         decides = "  (decides)" if step.decides else ""
         name = step.path.site.field if step.path.site.field != "*" else "a field named at run time"
         yield from _wrap(f"{name} = {step.path.site.value}{decides}", " " * 7, " " * 9)
-    guards = [guard for guard in site.guards if guard not in common]
+    guards = [most.get(guard, guard) for guard in site.guards if guard not in common]
     if first.path.models:
         yield from _wrap(f"for the models {first.path.models}", " " * 7, " " * 9)
     yield from _wrap("when " + (_all_of(guards) or "always"), " " * 7, " " * 9)
@@ -118,6 +126,14 @@ def _common(steps: Sequence[Step]) -> list[str]:
     """Return the conditions every path of the resolution stands under: said once."""
     guards = [step.path.site.guards for step in steps if step.path.when == CALLED]
     return [guard for guard in guards[0] if all(guard in other for other in guards)] if len(guards) > 1 else []
+
+
+def _most(steps: Sequence[Step], common: Sequence[str]) -> dict[str, str]:
+    """Return a letter for each long condition that more than half of the paths stand under: written out once."""
+    count = Counter(guard for step in steps if step.path.when == CALLED for guard in dict.fromkeys(step.path.site.guards))
+    half = sum(step.path.when == CALLED for step in steps) / 2
+    long = [guard for guard, times in count.items() if guard not in common and len(guard) > LONG and times > max(half, 2)]
+    return dict(zip(long, "ABCDEFGH", strict=False))
 
 
 def _wrap(text: str, first: str, rest: str | None = None) -> list[str]:

@@ -117,9 +117,10 @@ def _called_with(call: ast.Call, names: Collection[str], scope: Scope) -> Iterat
     elif name in scope.setters and NESTED in names and isinstance(call.func, ast.Name):
         yield from _through_setter(call, scope.setters[name])
     elif name == "with_phase" and NESTED in names and len(call.args) > 1:
-        changes = {str(key.arg): ast.unparse(key.value) for key in call.keywords}
         phase = _phase(call.args[1])
-        for setting, text in changes.items():
+        for key in call.keywords:  # **name: settings that the source names elsewhere
+            text = ast.unparse(key.value)
+            setting, text = (key.arg, text) if key.arg is not None else ("*", f"the settings in {text}")
             yield Write(f"{NESTED}.{phase}.{setting}", text, call.lineno, "declared")
     if name not in _DECLARING and not (scope.argument_code and ("declare" in name or "override" in name)):
         return

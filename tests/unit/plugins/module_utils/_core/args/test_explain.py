@@ -148,6 +148,21 @@ def test_alternatives_among_the_conditions_stand_in_brackets(run):
     assert "and self.lora_paths or self.enable_lora" not in text
 
 
+def test_settings_handed_on_by_their_dict_are_no_field_of_their_own(run):
+    """0.5.23 passes ``**sizing`` to a phase: which settings that are the source says elsewhere."""
+    sites = [step.path.site for step in run("cuda_graph", "0.5.23").steps]
+    assert [site.field for site in sites if "None" in site.field] == []
+    assert ("cuda_graph_config.prefill.*", "the settings in sizing") in [(site.field, site.value) for site in sites]
+
+
+def test_a_condition_that_most_paths_share_is_written_out_once(run):
+    text = " ".join(run("cuda_graph", "0.5.12", STORY).text().split())
+    guard = "not (self.model_path.lower() in ['none', 'dummy'])"
+    assert f"A stands for: {guard}" in text
+    assert text.count(guard) == 1
+    assert "when A and self.device == 'npu'" in text
+
+
 def test_an_earlier_return_is_a_guard(run):
     forced = [
         step.path.site for step in run("cuda_graph", "0.5.23").steps if step.path.site.function == "handle_multi_item_scoring"
