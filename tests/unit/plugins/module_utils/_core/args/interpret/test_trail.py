@@ -49,7 +49,7 @@ def test_what_belongs_to_an_exit_besides_comes_last():
 
 
 def test_a_refusal_that_a_try_block_passes_on_costs_no_state(run, monkeypatch):
-    """One try block around 300 writes and 40 refusals on some paths: no path is put together only to raise on from it."""
+    """400 writes in one try block, 40 refusals on some paths between them: no path is put together only to be raised on from."""
     applied, meet = [], Machine.meet
 
     def counted(self, deltas, needs, clock):
@@ -57,9 +57,10 @@ def test_a_refusal_that_a_try_block_passes_on_costs_no_state(run, monkeypatch):
         return meet(self, deltas, needs, clock)
 
     monkeypatch.setattr(Machine, "meet", counted)
-    writes = "\n".join(f"    self.f{number} = {number}" for number in range(300))
-    raises = "\n".join(f"    if get_device_sm() == {number}:\n        raise ValueError('sm {number}')" for number in range(40))
-    found = run(f"try:\n{writes}\n{raises}\nexcept BaseException:\n    self.failed = True\n    raise\nself.page_size = 7")
+    write = "".join(f"    self.f{{0}}_{number} = {number}\n" for number in range(10))
+    each = f"{write}    if get_device_sm() == {{0}}:\n        raise ValueError('sm {{0}}')\n"
+    body = "".join(each.format(number) for number in range(40))
+    found = run(f"try:\n{body}except BaseException:\n    self.failed = True\n    raise\nself.page_size = 7")
     assert found.outcome == "unknown"
     assert len(found.doubts) == 40
     assert found.effective["page_size"] == 7
