@@ -177,13 +177,14 @@ def argument_spec() -> dict:
 
 def present(module: AnsibleModule) -> dict:
     p = module.params
-    plan, made, installer = make_plan(wanted(p)), False, ""
+    want = wanted(p)
     if module.check_mode:
+        plan = make_plan(want)
         plan.refuse()
-        made = not plan.complete
+        made, installer = not plan.complete, ""
     else:
-        sources = Sources(wanted(p).wheels, p["index_url"], p["index_username"], p["index_password"])
-        plan, made, installer = install(wanted(p), How(sources, p["installer"], p["uv"], p["pip_python"], p["wait_s"]))
+        sources = Sources(want.wheels, p["index_url"], p["index_username"], p["index_password"])
+        plan, made, installer = install(want, How(sources, p["installer"], p["uv"], p["pip_python"], p["wait_s"]))
     dirs = [Path(unit_dir) for unit_dir in p["unit_dirs"]]
     gone = prune(Path(p["root"]), plan.folder, p["keep"], Path(p["state_dir"]), dirs, p["wait_s"], dry=module.check_mode)
     return {"changed": made or bool(gone), "installer": installer, "removed": [str(path) for path in gone], **plan.as_dict()}

@@ -56,12 +56,11 @@ def install(wanted: Wanted, how: How) -> tuple[Plan, bool, str]:
     root = Path(wanted.root)
     root.mkdir(mode=0o755, parents=True, exist_ok=True)
     with held(root, f"installs {plan.folder.name}", how.wait_s) as lock_fd:
-        # Whoever held it may have made this very environment, or have taken the room for it.
+        # Whoever held it may have made this very environment, or have taken the room for it; what it left takes room too.
+        remove(partial(plan.folder))
         plan = make_plan(wanted)
         if plan.complete:
             return plan, False, ""
-        remove(partial(plan.folder))
-        plan = make_plan(wanted)
         verify_for(plan)
         plan.refuse()
         if not isinstance(plan.interpreter, Interpreter):

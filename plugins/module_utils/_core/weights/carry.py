@@ -110,7 +110,7 @@ def _end(process: subprocess.Popen[bytes]) -> None:
         os.killpg(process.pid, number)
     _wait(process, END_S)
     # rsync is several processes; the first may go before the others let go of the revision.
-    for code in (0, int(signal.SIGKILL), 0):
+    for code in (0, int(signal.SIGKILL)):
         until = time.monotonic() + GROUP_S
         while _signal(process.pid, code) and time.monotonic() < until:
             time.sleep(0.02)
