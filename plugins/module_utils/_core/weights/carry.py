@@ -20,6 +20,10 @@ END_S = 10.0
 GIB = 2**30
 
 
+class NotStarted(OSError):
+    """The program cannot be run on this host."""
+
+
 def on_disk(folder: Path) -> int:
     """Return the bytes that a folder takes; a file that vanishes meanwhile counts nothing."""
     total = 0
@@ -42,21 +46,24 @@ def carry(
     hold_mib_per_s: float = 0,
     keep_open: Sequence[int] = (),
 ) -> str | None:
-    """Run it to its end; return None, or why it failed. Raises OSError when it cannot be started.
+    """Run it to its end; return None, or why it failed. Raises NotStarted when it cannot be started.
 
     hold_mib_per_s: the process is stopped for moments while it is ahead of this; 0 means no limit. ``keep_open`` are
     descriptors it inherits, so that a lock lasts as long as the process.
     """
     with tempfile.TemporaryFile() as told:
-        process = subprocess.Popen(
-            list(command),
-            env=dict(environment),
-            stdin=subprocess.DEVNULL,
-            stdout=told,
-            stderr=subprocess.STDOUT,
-            start_new_session=True,
-            pass_fds=tuple(keep_open),
-        )
+        try:
+            process = subprocess.Popen(
+                list(command),
+                env=dict(environment),
+                stdin=subprocess.DEVNULL,
+                stdout=told,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,
+                pass_fds=tuple(keep_open),
+            )
+        except OSError as exc:
+            raise NotStarted(exc.errno, exc.strerror) from exc
         try:
             _watch(process, folder, total, say, hold_mib_per_s)
         finally:
@@ -80,9 +87,10 @@ def _watch(process: subprocess.Popen[bytes], folder: Path, total: int, say: Call
             say(progress(there, total, (there - before) / (now - begun)))
         ahead_s = (there - before) / (hold * 2**20) - (now - begun) if hold else 0
         if ahead_s > 0:
-            os.killpg(process.pid, signal.SIGSTOP)
+            # It may have ended since it was looked at; then there is nothing to hold.
+            _signal(process.pid, signal.SIGSTOP)
             time.sleep(min(ahead_s, 1.0))
-            os.killpg(process.pid, signal.SIGCONT)
+            _signal(process.pid, signal.SIGCONT)
 
 
 def progress(there: int, total: int, per_s: float) -> str:

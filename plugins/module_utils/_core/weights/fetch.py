@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import fcntl
 import hashlib
 import os
@@ -20,7 +21,7 @@ from typing import Any
 from ..errors import InferopsError
 from ..topology.checkpoint import model_facts
 from . import proven
-from .carry import GIB, carry, on_disk
+from .carry import GIB, NotStarted, carry, on_disk
 from .keep import Pruned, prune
 from .listing import File, listing, no_program, refusal
 from .source import NAME, Source, source_from
@@ -139,9 +140,10 @@ class _Fetcher:
         self.warnings: list[str] = []
 
     def say(self, text: str) -> None:
+        """Add a line to the progress file; on a full disk the carrier itself says so, better than this could."""
         path = self.wanted.beside("progress")
         path.parent.mkdir(parents=True, exist_ok=True)
-        with path.open("a", encoding="utf-8") as file:
+        with contextlib.suppress(OSError), path.open("a", encoding="utf-8") as file:
             file.write(f"{time.strftime('%H:%M:%S')} {text}\n")
 
     def listed(self) -> tuple[Source, dict[str, File]]:
@@ -229,7 +231,7 @@ class _Fetcher:
                 failed = carry(
                     command, environment, self.partial, total=size, say=self.say, hold_mib_per_s=hold, keep_open=[descriptor]
                 )
-            except OSError as exc:
+            except NotStarted as exc:
                 raise no_program(source, exc) from exc
             fruitless = 0 if on_disk(self.partial) > before else fruitless + 1
             if failed is None or fruitless == FRUITLESS:

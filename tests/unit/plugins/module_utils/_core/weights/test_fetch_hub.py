@@ -130,3 +130,11 @@ def test_a_file_that_the_hub_promised_otherwise_is_refused_and_fetched_anew(from
         fetch(from_hub())
     hub.files = honest
     assert fetch(from_hub())["changed"]
+
+
+def test_progress_that_cannot_be_written_ends_no_fetch(from_hub):
+    wanted = from_hub()
+    path = wanted.beside("progress")
+    path.parent.mkdir(parents=True)
+    path.symlink_to("/dev/full")
+    assert fetch(wanted)["present"]
