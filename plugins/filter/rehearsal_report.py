@@ -1,5 +1,5 @@
 # GNU General Public License v3.0+ (see https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Filter rehearsal_report: from the results of all hosts to one report in three formats and a verdict."""
+"""Filter rehearsal_report: from the results of all hosts to one report in several formats and a verdict."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ansible_collections.inferops.sglang.plugins.plugin_utils.refusal import ref
 
 
 def rehearsal_report(entries):
-    """Return verdict, hosts, bad, text, json, junit and html of a list with one mapping per host."""
+    """Return verdict, hosts, bad, text, json, junit, github and html of a list with one mapping per host."""
     try:
         rehearsal = Rehearsal.from_list(list(entries))
         return {
@@ -23,6 +23,7 @@ def rehearsal_report(entries):
             "text": rehearsal.text(),
             "json": json.dumps(rehearsal.as_dict(), indent=1, ensure_ascii=False) + "\n",
             "junit": rehearsal.junit(),
+            "github": rehearsal.github(),
             "html": render_html(rehearsal),
         }
     except InferopsError as exc:

@@ -52,7 +52,7 @@ def test_no_host_is_asked_and_the_play_fails_where_one_breaks(rehearsed):
     assert "breaks.invalid (main): SGLang 0.5.12 -> 0.5.20: breaks" in done.stdout
     assert "write --cuda-graph-max-bs-decode 16" in done.stdout
     assert "nowhere.invalid (main): not rehearsed: no source of SGLang 0.4.2" in done.stdout
-    assert {path.name for path in folder.iterdir()} == {"result.json", "junit.xml", "report.html"}
+    assert {path.name for path in folder.iterdir()} == {"result.json", "junit.xml", "annotations.txt", "report.html"}
 
 
 def test_r6_one_report_holds_every_host_with_its_rewritten_command_line(rehearsed):

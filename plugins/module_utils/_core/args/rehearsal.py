@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 from ..errors import InferopsError
 from .findings import Finding
-from .report import junit_suite
+from .report import github, junit_suite
 
 Verdict = Literal["fine", "breaks", "unknown", "not rehearsed"]
 # What decides the word over the whole report, worst first.
@@ -97,6 +97,15 @@ class Rehearsal:
             for host in self.hosts
         ]
         return "\n".join(['<?xml version="1.0" encoding="utf-8"?>', "<testsuites>", *suites, "</testsuites>"]) + "\n"
+
+    def github(self) -> str:
+        """Return workflow commands of GitHub Actions, those of each host in a group of its own."""
+        parts = []
+        for host in self.hosts:
+            findings = [_missing(host)] if host.found is None else host.findings
+            summary = host.line().partition("\n")[0]
+            parts.append(f"::group::{host.title}\n{github(findings, 'rehearsal', summary)}\n::endgroup::")
+        return "\n".join(parts) + "\n"
 
 
 _KEPT = ("from", "to", "outcome", "findings", "rewritten", "effective", "alike", "undecided")

@@ -93,14 +93,17 @@ def _announced(step: Step, old: FlagTable, new: FlagTable, file_words: int) -> I
 
 
 def _refused(before: Report, after: Report, rewriting: Rewriting | None, old: FlagTable, new: FlagTable) -> Iterator[Finding]:
-    """What blocks on the new release and did not on the old: a refusal of SGLang, or of our check."""
+    """What blocks on the new release and did not on the old: a refusal of SGLang, or of our check.
+
+    A release beside itself is no upgrade: then whatever blocks is said, as the check does.
+    """
     renamed = (
         {step.old[0].partition("=")[0]: step.new[0].partition("=")[0] for step in rewriting.steps if step.new}
         if rewriting
         else {}
     )
     known = {(finding.code, renamed.get(finding.flag or "", finding.flag)) for finding in before.findings if finding.blocks}
-    both = before.outcome in ("parse_error", "fatal")
+    both = before.outcome in ("parse_error", "fatal") or old.version == new.version
     for finding in after.findings:
         if not finding.blocks or (finding.code in _PARSING and rewriting is not None and rewriting.stuck):
             continue

@@ -191,6 +191,12 @@ def test_a_release_does_not_differ_from_itself(compare, wheel):
     assert (same.findings, same.comparison.different, same.rewriting.changed, same.exit_status) == ((), (), (), 0)
 
 
+def test_beside_itself_a_release_is_a_check_and_says_what_blocks(compare):
+    found = compare("0.5.23", "0.5.23", ["--pp-size", "2", "--disable-cuda-graph"])
+    assert found.breaks and "SGA301" in codes(found)
+    assert "SGA301" not in codes(compare("0.5.20", "0.5.23", ["--pp-size", "2", "--disable-cuda-graph"]))
+
+
 def test_the_upgrade_names_successors_for_the_whole_table(wheel):
     found = diff(wheel("0.5.12"), wheel("0.5.23"))
     assert found.removed["--cuda-graph-max-bs"] == "--cuda-graph-max-bs-decode"

@@ -1,0 +1,101 @@
+"""examples/site as people use it: copied out, with nothing but the released tarball installed."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import yaml
+
+REPOSITORY = Path(__file__).resolve().parents[2]
+SITE = REPOSITORY / "examples" / "site"
+CANARY = "canary-of-a-client-key"
+sys.path.insert(0, str(REPOSITORY / "tests" / "unit"))
+
+import wheels  # noqa: E402
+
+
+@pytest.fixture
+def site(run, released, tmp_path):
+    """Return a copy with the collection, a vault and the wheels it asks for, as if they had been downloaded."""
+    place = tmp_path / "site"
+    shutil.copytree(SITE, place)
+    (place / "collections" / "ansible_collections").symlink_to(released.parents[1])
+    (place / "wheels").mkdir()
+    for version in ("0.5.12", "0.5.23"):
+        path = wheels.fetch(version)
+        (place / "wheels" / path.name).symlink_to(path)
+    secrets = place / "inventory/group_vars/sglang/vault.yml"
+    secrets.write_text(f"vault_sglang_api_key: {CANARY}\n")
+    (tmp_path / "password").write_text("of the vault\n")
+    run("ansible-vault", "encrypt", "--vault-password-file", tmp_path / "password", secrets)
+    main = place / "inventory/group_vars/sglang/main.yml"
+    main.write_text(main.read_text().replace("# sglang_service_api_key", "sglang_service_api_key"))
+    return place
+
+
+def flags(site, *words, **env):
+    """Run ci/flags in the copy; return status and output."""
+    clean = {key: value for key, value in os.environ.items() if not key.startswith("ANSIBLE_")}
+    path = os.pathsep.join((str(Path(sys.executable).parent), os.environ["PATH"]))
+    done = subprocess.run(
+        ["ci/flags", *words],
+        cwd=site,
+        env={**clean, "PATH": path, "ANSIBLE_VAULT_PASSWORD_FILE": str(site.parent / "password"), **env},
+        check=False,
+        text=True,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+    )
+    assert CANARY not in done.stdout
+    return done.returncode, done.stdout
+
+
+def declare(site, **variables):
+    main = site / "inventory/group_vars/sglang/main.yml"
+    main.write_text(yaml.safe_dump({**yaml.safe_load(main.read_text()), **variables}))
+
+
+def test_the_site_as_shipped_is_fine(site):
+    status, said = flags(site)
+    assert status == 0 and "gpu1 (kimi): SGLang 0.5.23" in said, said
+    assert {path.name for path in (site / "out/rehearsal").iterdir()} == {
+        "result.json",
+        "junit.xml",
+        "annotations.txt",
+        "report.html",
+    }
+
+
+def test_a_leftover_switch_fails_the_pull_request_with_an_annotation(site):
+    """R83, R85: the story's flag in the inventory is found before any host is asked."""
+    declare(site, sglang_service_args={"disable_cuda_graph": True})
+    status, said = flags(site, GITHUB_ACTIONS="true")
+    assert status != 0
+    errors = [line for line in said.splitlines() if line.startswith("::error ")]
+    assert any("SGA301" in line and "--disable-cuda-graph" in line for line in errors), said
+
+
+def test_the_rehearsal_names_what_the_next_release_renames(site):
+    declare(site, sglang_engine_version="0.5.12", sglang_service_argv=["--pp-size", "8", "--cuda-graph-max-bs", "16"])
+    status, said = flags(site, "0.5.23", GITHUB_ACTIONS="true")
+    assert status != 0 and "--cuda-graph-max-bs-decode 16" in said, said
+
+
+def test_every_playbook_is_there_by_its_full_name(run, site):
+    listed = re.findall(r"inferops\.sglang\.\w+", (site / "README.md").read_text())
+    playbooks = sorted({name for name in listed if name != "inferops.sglang"} | {"inferops.sglang.deploy"})
+    for name in playbooks:
+        run("ansible-playbook", "--syntax-check", "--vault-password-file", site.parent / "password", name, cwd=site)
+
+
+def test_the_workflow_runs_what_is_tested_here():
+    workflow = yaml.safe_load((SITE / ".github/workflows/flags.yml").read_text())
+    commands = [step["run"] for step in workflow["jobs"]["flags"]["steps"] if "run" in step]
+    assert commands[-1].startswith("ci/flags")
+    assert len((SITE / "deploy.yml").read_text().splitlines()) == 3
