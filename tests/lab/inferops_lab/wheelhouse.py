@@ -17,6 +17,7 @@ from .places import REPOSITORY, cache, digest, locked
 from .shell import Step, run
 
 TOOLS_LOCK = REPOSITORY / "roles" / "sglang_release" / "files" / "tools.lock"
+ROUTER_LOCK = REPOSITORY / "roles" / "sglang_router" / "files" / "router.lock"
 EXTRA_LOCK = REPOSITORY / "tests" / "lab" / "wheelhouse.lock"
 FAKE = REPOSITORY / "tests" / "fakes"
 # The Python of the hosts, which need not be the one of this machine.
@@ -46,7 +47,7 @@ def build(python: str = sys.executable) -> Path:
     """Bring the wheelhouse up to date and return it; what is there and has the right hash is not downloaded again."""
     house = cache("wheelhouse")
     house.mkdir(exist_ok=True)
-    locks = [lock for lock in (TOOLS_LOCK, EXTRA_LOCK) if lock.exists()]
+    locks = [lock for lock in (TOOLS_LOCK, ROUTER_LOCK, EXTRA_LOCK) if lock.exists()]
     with locked("wheelhouse"), ThreadPoolExecutor() as pool:
         jobs = [pool.submit(_download, python, lock, house) for lock in locks]
         jobs.append(pool.submit(_build_fake, python, house))
