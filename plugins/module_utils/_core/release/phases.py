@@ -197,20 +197,22 @@ def take_evidence(tx: Transaction) -> None:
     tx.progress.say(f"evidence kept in {folder}: {', '.join(tx.host.names(folder)) or 'none'}")
 
 
-def enable_promoted(tx: Transaction, instance: str) -> None:
+def enable_promoted(tx: Transaction, spec: ReleaseSpec) -> None:
     """Make boot start the promoted release, and the runner that admits it."""
+    tx.store.drop_shadow(spec)
     tx.host.systemctl("daemon-reload")
-    answer = tx.host.systemctl("enable", unit_texts.promoted_unit(instance), unit_texts.runner_unit(instance))
+    units = [unit_texts.promoted_unit(spec.instance), unit_texts.runner_unit(spec.instance)]
+    # A unit that podman makes is wanted by what its quadlet says; systemctl refuses to enable it.
+    answer = tx.host.systemctl("enable", *units[1 if spec.in_container else 0 :])
     if answer.code != 0:
-        raise PhaseError(f"{unit_texts.promoted_unit(instance)} cannot be enabled: {answer.output.strip()}")
+        raise PhaseError(f"{units[0]} cannot be enabled: {answer.output.strip()}")
 
 
 def restore_promoted(tx: Transaction, back: ReleaseSpec) -> None:
     """Make the promoted unit's text the one of the release gone back to."""
     if not tx.store.committed(back.id):
-        path = tx.store.unit_path(unit_texts.promoted_unit(back.instance))
-        tx.host.write(path, tx.host.read(tx.store.release_folder(back.id) / "unit") or back.unit_text)
-    enable_promoted(tx, back.instance)
+        tx.store.define_promoted(back, tx.host.read(tx.store.release_folder(back.id) / "unit") or back.unit_text)
+    enable_promoted(tx, back)
     if tx.store.pointer("promoted") != back.id:
         tx.store.point("previous", tx.store.before(back.id))
         tx.store.point("promoted", back.id)
@@ -220,11 +222,14 @@ def disable_promoted(tx: Transaction) -> None:
     """Leave nothing that a boot would start, where nothing was ever promoted."""
     tx.store.point("promoted", None)
     unit = unit_texts.promoted_unit(tx.spec.instance)
-    if tx.host.read(tx.store.unit_path(unit)) is not None:
-        services.stop(tx.host, unit, tx.spec.timeouts["stop_s"])
-        tx.host.systemctl("disable", unit)
-        tx.host.remove(tx.store.unit_path(unit))
-        tx.host.systemctl("daemon-reload")
+    for container in (False, True):
+        path = tx.store.defined_by(unit, container=container)
+        if tx.host.read(path) is not None:
+            services.stop(tx.host, unit, tx.spec.timeouts["stop_s"])
+            if not container:
+                tx.host.systemctl("disable", unit)
+            tx.host.remove(path)
+            tx.host.systemctl("daemon-reload")
 
 
 def disable_runner(tx: Transaction) -> None:

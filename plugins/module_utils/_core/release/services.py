@@ -16,6 +16,10 @@ EXIT_WORDS = {
     EXIT_REFUSED: "SGLang refuses its arguments",
     EXIT_SILENT: "accepts but does not generate",
     EXIT_LATE: "did not get ready in time",
+    # podman-run(1), "Exit Status".
+    125: "podman cannot make the container (125)",
+    126: "podman cannot run the program in the image (126)",
+    127: "podman does not find the program in the image (127)",
     # What systemd itself stumbles over before the program runs; systemd.exec(5), "Process Exit Codes".
     200: "systemd cannot enter WorkingDirectory= (200/CHDIR)",
     203: "systemd cannot run the program of ExecStart= (203/EXEC)",

@@ -16,6 +16,7 @@ from ..errors import InferopsError
 RELEASE_MARK = "@RELEASE@"
 INSTANCE_NAME = re.compile(r"[a-z0-9][a-z0-9_.]*(-[a-z0-9_.]+)*\Z")
 ENV_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z")
+DIGEST = re.compile(r"[^@]@sha256:[0-9a-f]{64}\Z")
 FRONT_KINDS = ("socket_proxy", "none")
 DEFAULT_TIMEOUTS = {"drain_s": 300.0, "stop_s": 120.0, "start_s": 3600.0, "proof_s": 120.0, "gate_s": 3600.0}
 REQUIRED: dict[str, tuple[type, ...]] = {
@@ -40,7 +41,7 @@ OPTIONAL: dict[str, tuple[type, ...]] = {
     "user": (str, type(None)),
 }
 PARTS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
-    "engine": (("version", "lock_sha256", "python", "site_packages", "launch"), ()),
+    "engine": (("version", "lock_sha256", "python", "site_packages", "launch"), ("container",)),
     "model": (("path", "served_name"), ("revision",)),
     "tools": (("python", "archive"), ()),
     "front": (("kind",), ("listen",)),
@@ -84,6 +85,11 @@ class ReleaseSpec:
             "unit": self.unit.replace(self.tools["python"], "@PYTHON@").replace(self.tools["archive"], "@ARCHIVE@"),
         }
         return digest(parts)[:12]
+
+    @property
+    def in_container(self) -> bool:
+        """Return whether the unit text is a quadlet, from which podman makes the unit."""
+        return bool(self.engine.get("container"))
 
     @property
     def plan_sha256(self) -> str:
@@ -165,6 +171,14 @@ def _check_values(data: Mapping[str, Any]) -> None:
             where="spec.unit",
             why="the release folder in it depends on the id, which is known only after the text",
             do=f"write {RELEASE_MARK} where the id goes",
+        )
+    container = data["engine"].get("container")
+    if container and not (isinstance(container, dict) and DIGEST.search(str(container.get("image", "")))):
+        raise InferopsError(
+            "engine.container names no image by its digest",
+            where="spec.engine.container.image",
+            why="a tag may name another image tomorrow, and then going back would not be going back",
+            do="write NAME@sha256:… with 64 hex digits",
         )
     launch = data["engine"]["launch"]
     if not isinstance(launch, list) or not launch or not all(isinstance(word, str) for word in launch):

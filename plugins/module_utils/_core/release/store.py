@@ -17,6 +17,7 @@ from .spec import ReleaseSpec
 
 STATE_DIR = "/var/lib/inferops"
 UNIT_DIR = "/etc/systemd/system"
+QUADLET_DIR = "/etc/containers/systemd"
 
 
 @dataclass(frozen=True)
@@ -27,6 +28,7 @@ class Store:
     instance: str
     state_dir: str = STATE_DIR
     unit_dir: str = UNIT_DIR
+    quadlet_dir: str = QUADLET_DIR
 
     @property
     def folder(self) -> Path:
@@ -41,6 +43,34 @@ class Store:
 
     def unit_path(self, name: str) -> Path:
         return Path(self.unit_dir) / name
+
+    def defined_by(self, unit: str, *, container: bool) -> Path:
+        """Return the file that defines a server's unit: the unit itself, or the quadlet that podman makes it from."""
+        return Path(self.quadlet_dir) / f"{unit.removesuffix('.service')}.container" if container else self.unit_path(unit)
+
+    def define_promoted(self, spec: ReleaseSpec, text: str) -> None:
+        """Make the promoted unit the one of this release.
+
+        A unit outranks a quadlet of the same name, so the one step that counts is the unit's being written or removed.
+        """
+        unit = unit_texts.promoted_unit(self.instance)
+        self.host.write(self.defined_by(unit, container=spec.in_container), text)
+        self.drop_shadow(spec)
+
+    def drop_shadow(self, spec: ReleaseSpec) -> None:
+        """Remove the promoted unit of the other kind, which an engine of another kind has left."""
+        unit = unit_texts.promoted_unit(self.instance)
+        other = self.defined_by(unit, container=not spec.in_container)
+        if self.host.read(other) is not None:
+            if spec.in_container:
+                self.host.systemctl("disable", unit)
+            self.host.remove(other)
+
+    def promoted_text(self) -> str | None:
+        """Return what boot would start; see define_promoted."""
+        unit = unit_texts.promoted_unit(self.instance)
+        texts = (self.host.read(self.defined_by(unit, container=kind)) for kind in (False, True))
+        return next((text for text in texts if text is not None), None)
 
     def pointer(self, name: str) -> str | None:
         """Return the release id a pointer (promoted, previous) names."""
@@ -87,8 +117,8 @@ class Store:
     def texts(self, spec: ReleaseSpec) -> dict[Path, str]:
         """Return every file a submission needs, by path: the release folder and the units that are not enabled by it."""
         folder = self.release_folder(spec.id)
+        run_unit = unit_texts.run_unit(spec.instance, spec.id)
         units = {
-            unit_texts.run_unit(spec.instance, spec.id): unit_texts.run_unit_text(spec),
             unit_texts.runner_unit(spec.instance): unit_texts.runner_text(spec, self.state_dir, self.unit_dir),
             **unit_texts.front_texts(spec),
         }
@@ -99,12 +129,13 @@ class Store:
             folder / "env": "".join(f"{name}={value}\n" for name, value in sorted(spec.env.items())),
             folder / "unit": spec.unit_text,
             folder / "check.json": json.dumps(dict(spec.check), indent=1, sort_keys=True) + "\n",
+            self.defined_by(run_unit, container=spec.in_container): unit_texts.run_unit_text(spec),
             **{self.unit_path(name): text for name, text in units.items()},
         }
 
     def committed(self, release: str) -> bool:
         """Return whether boot would start this release: the text of the promoted unit is the commit point of a promotion."""
-        text = self.host.read(self.unit_path(unit_texts.promoted_unit(self.instance)))
+        text = self.promoted_text()
         return text is not None and text == self.host.read(self.release_folder(release) / "unit")
 
     def gate_record(self, release: str) -> dict[str, Any] | None:

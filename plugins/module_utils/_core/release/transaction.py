@@ -99,17 +99,15 @@ class Transaction:
 
     def _promote(self) -> str:
         self._phase("promote", "stop_s")
-        instance = self.spec.instance
-        unit = self.store.unit_path(unit_texts.promoted_unit(instance))
         if not self.store.committed(self.spec.id):
-            self.host.write(unit, self.spec.unit_text)
+            self.store.define_promoted(self.spec, self.spec.unit_text)
         return self._finish()
 
     def _finish(self) -> str:
         """Do what follows the commit point; every step may be done already."""
         self._phase("promote", "stop_s")
-        release, instance = self.spec.id, self.spec.instance
-        phases.enable_promoted(self, instance)
+        release = self.spec.id
+        phases.enable_promoted(self, self.spec)
         previous = self._previous_after()
         events = [event for event in self.store.history() if event.get("attempt") == self.attempt["attempt"]]
         if not any(event["event"] == "promoted" for event in events):

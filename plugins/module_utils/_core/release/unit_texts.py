@@ -119,14 +119,15 @@ def without_tools(text: str) -> str:
 
 def check_exec(spec: ReleaseSpec) -> None:
     """Refuse a unit that would start something else than what was checked: the words behind ``--`` are launch + argv."""
-    lines = setting(spec.unit, "ExecStart")
+    key = "Exec" if spec.in_container else "ExecStart"
+    lines = setting(spec.unit, key)
     if len(lines) != 1:
-        raise InferopsError(f"the unit has {len(lines)} ExecStart= lines, not one", where="spec.unit", do="write exactly one")
+        raise InferopsError(f"the unit has {len(lines)} {key}= lines, not one", where="spec.unit", do="write exactly one")
     words = split(lines[0])
     wanted = [*spec.engine["launch"], *spec.argv]
     if "--" not in words:
         raise InferopsError(
-            "ExecStart= has no -- before the engine's words", where="spec.unit", do="start the wrapper: … serve … -- …"
+            f"{key}= has no -- before the engine's words", where="spec.unit", do="start the wrapper: … serve … -- …"
         )
     found = [literal(word) for word in words[words.index("--") + 1 :]]
     if found != wanted:
@@ -135,11 +136,29 @@ def check_exec(spec: ReleaseSpec) -> None:
         )
         raise InferopsError(
             "the unit would start other words than the ones that were checked",
-            where=f"spec.unit, ExecStart= word {at} after --",
+            where=f"spec.unit, {key}= word {at} after --",
             why=f"unit: {found[at : at + 1]}, launch + argv: {wanted[at : at + 1]}",
-            do="render ExecStart= from the same list with the filter systemd_quote",
+            do=f"render {key}= from the same list with the filter systemd_quote",
         )
-    if setting(spec.unit, "Type") != ["notify"]:
+    if spec.in_container:
+        _check_quadlet(spec)
+    elif setting(spec.unit, "Type") != ["notify"]:
         raise InferopsError(
             "the unit is not Type=notify", where="spec.unit", why="started would not mean ready", do="set Type=notify"
+        )
+
+
+def _check_quadlet(spec: ReleaseSpec) -> None:
+    """Refuse a quadlet that would run another image than the one that was read, or whose start would not mean ready."""
+    image = spec.engine["container"]["image"]
+    if setting(spec.unit, "Image") != [image]:
+        raise InferopsError(
+            "the quadlet names another image than the engine",
+            where="spec.unit, Image=",
+            why=f"quadlet: {setting(spec.unit, 'Image')}, engine: {image}",
+            do="render Image= from engine.container.image",
+        )
+    if setting(spec.unit, "Notify") != ["true"]:
+        raise InferopsError(
+            "the quadlet has no Notify=true", where="spec.unit", why="started would not mean ready", do="set Notify=true"
         )

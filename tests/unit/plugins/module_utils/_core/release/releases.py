@@ -47,6 +47,20 @@ def spec_dict(depth: int = 8, extra: tuple[str, ...] = (), **changes: Any) -> di
     }
 
 
+IMAGE = "registry.example/sglang@sha256:" + "d" * 64
+
+
+def quadlet_dict(depth: int = 8, **changes: Any) -> dict[str, Any]:
+    """Return the same release in a container."""
+    spec = spec_dict(depth)
+    launch = ["/usr/bin/python3", "-m", "sglang.launch_server"]
+    words = quote(["/usr/bin/python3", "/opt/tools/inferops.pyz", "serve", "--instance", INSTANCE, "--", *launch, *spec["argv"]])
+    container = f"[Container]\nImage={IMAGE}\nNotify=true\nVolume=/r/@RELEASE@:/r\nExec={words}\n"
+    unit = f"[Unit]\nDescription=SGLang\n\n{container}\n[Install]\nWantedBy=multi-user.target\n"
+    engine = {**spec["engine"], "lock_sha256": "d" * 64, "launch": launch, "container": {"image": IMAGE}}
+    return {**spec, "engine": engine, "unit": unit, **changes}
+
+
 def new_host() -> tuple[SimulatedHost, Store]:
     host = SimulatedHost()
     host.files["/etc/inferops/kimi/engine.yaml"] = f'api-key: "{SECRET}"\n'

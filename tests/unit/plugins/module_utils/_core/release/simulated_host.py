@@ -122,9 +122,11 @@ class SimulatedHost:
             return Ran(0, self.shown(units[0]))
         with self.effect():
             for unit in units:
-                known = unit in self.active or f"/etc/systemd/system/{unit}" in self.files
+                known = unit in self.active or self.text_of(unit)
                 if not known and verb in ("start", "restart", "enable"):
                     return Ran(5, f"Unit {unit} not found.")
+                if verb == "enable" and f"/etc/systemd/system/{unit}" not in self.files:
+                    return Ran(1, f"Failed to enable unit: Unit {unit} is transient or generated")
                 getattr(self, "do_" + verb.replace("-", "_"))(unit)
         return Ran(0, "")
 
@@ -132,14 +134,19 @@ class SimulatedHost:
         return self.foreign.get(port)
 
     # systemd
+    def text_of(self, unit: str) -> str:
+        """Return what defines a unit; a generated one gives way to one of the same name in /etc."""
+        quadlet = f"/etc/containers/systemd/{unit.removesuffix('.service')}.container"
+        return self.files.get(f"/etc/systemd/system/{unit}") or self.files.get(quadlet) or ""
+
     def do_start(self, unit: str) -> None:
         if self.state(unit) in ("active", "activating"):
             return
-        text = self.files[f"/etc/systemd/system/{unit}"]
+        text = self.text_of(unit)
         for other in " ".join(setting(text, "Conflicts")).split():
             self.do_stop(other)
         for other in list(self.active):
-            if unit in " ".join(setting(self.files.get(f"/etc/systemd/system/{other}", ""), "Conflicts")).split():
+            if unit in " ".join(setting(self.text_of(other), "Conflicts")).split():
                 self.do_stop(other)
         self.active[unit] = "active" if unit.endswith(".socket") or "release@" in unit else "activating"
         self.started[unit] = self.clock
@@ -184,7 +191,7 @@ class SimulatedHost:
         return self.active.get(unit, "inactive")
 
     def fault(self, unit: str) -> str | None:
-        text = self.files.get(f"/etc/systemd/system/{unit}", "")
+        text = self.text_of(unit)
         return next((fault for word, fault in self.broken.items() if word in text), None)
 
     def shown(self, unit: str) -> str:
@@ -207,7 +214,8 @@ class SimulatedHost:
         return [unit for unit in list(self.active) if re.match(r"sglang-(?!.*front)", unit) and self.state(unit) == "active"]
 
     def argv_of(self, unit: str) -> list[str]:
-        return split(setting(self.files[f"/etc/systemd/system/{unit}"], "ExecStart")[0])
+        text = self.text_of(unit)
+        return split((setting(text, "ExecStart") or setting(text, "Exec"))[0])
 
     def is_open(self) -> bool:
         return self.active.get(f"sglang-{INSTANCE}-front.socket") == "active"
@@ -216,8 +224,12 @@ class SimulatedHost:
         """Power off and on: what is enabled starts, the runner apart, which the test starts itself."""
         self.boots += 1
         self.active.clear()
-        for unit in sorted(self.enabled):
-            if f"/etc/systemd/system/{unit}" in self.files and "release@" not in unit:
+        quadlets = {
+            name.rpartition("/")[2].replace(".container", ".service") for name in self.files if name.endswith(".container")
+        }
+        generated = {unit for unit in quadlets if setting(self.text_of(unit), "WantedBy")}
+        for unit in sorted(self.enabled | generated):
+            if self.text_of(unit) and "release@" not in unit:
                 self.do_start(unit)
 
     # engine
