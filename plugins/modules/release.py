@@ -25,6 +25,9 @@ description:
     C(sglang-INSTANCE-front.socket) and C(sglang-INSTANCE-front.service). The transaction writes and enables
     C(sglang-INSTANCE.service), the unmodified text, on promotion only. After a promotion the process that passed the gate
     goes on running in the unit with the id; from the next boot on it runs in the unit without.
+  - >-
+    With C(engine.container) in O(spec) the text is a podman quadlet. It is written as C(.container) of the same names below
+    C(/etc/containers/systemd), and podman makes the units; the promoted one is started at boot by its own C([Install]) section.
 options:
   state:
     description:
