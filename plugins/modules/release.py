@@ -21,7 +21,7 @@ description:
   - >-
     The role does not write any unit itself. This module writes, below O(unit_dir), C(sglang-INSTANCE-ID.service) (the text in
     O(spec.unit) with C(@RELEASE@) filled in, without its C([Install]) section, with C(Conflicts=sglang-INSTANCE.service);
-    never enabled), C(inferops-release@INSTANCE.service), and for O(spec.front) of the kind V(socket_proxy) the units
+    never enabled), C(inferops-release@INSTANCE.service), and for O(spec.front) of a kind of ours the units
     C(sglang-INSTANCE-front.socket) and C(sglang-INSTANCE-front.service). The transaction writes and enables
     C(sglang-INSTANCE.service), the unmodified text, on promotion only. After a promotion the process that passed the gate
     goes on running in the unit with the id; from the next boot on it runs in the unit without.
@@ -85,8 +85,10 @@ options:
         required: true
       front:
         description: >-
-          How clients are admitted. C(kind) is V(socket_proxy), with C(listen) as V(0.0.0.0:8000), or V(none) when something
-          else does it.
+          How clients are admitted. C(kind) is V(socket_proxy), with C(listen) as V(0.0.0.0:8000); V(router), with C(listen) for
+          the routers alone, C(worker) (that address as they reach it, V(http://10.0.0.5:8000)), C(routers) (a list of their
+          addresses) and C(key_file) (on the host, with the key of those who may change their workers); or V(none) when
+          something else does it.
         type: dict
         default: {kind: none}
       expect:

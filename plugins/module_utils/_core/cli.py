@@ -22,6 +22,7 @@ AREAS = {
     "args": ("check", "explain", "flags", "diff"),
     "topology": ("memory",),
     "gate": ("gate", "report", "compare"),
+    "router": ("enrol",),
     "release": ("transact", "status", "front", "serve"),
 }
 COULD_NOT_RUN = 2

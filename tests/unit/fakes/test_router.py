@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
+import sys
 import threading
 import time
 from pathlib import Path
 from urllib.request import Request, urlopen
 
 import pytest
+from ansible_collections.inferops.sglang.plugins.module_utils import _core
 from ansible_collections.inferops.sglang.plugins.module_utils._core.errors import InferopsError
 from ansible_collections.inferops.sglang.plugins.module_utils._core.router.api import RouterApi, ensure, send
 from router_process import RouterProcess, free_port
@@ -116,3 +119,59 @@ def test_a_field_the_router_does_not_have_is_refused_before_it_starts(tmp_path, 
         done = subprocess.run(words, env=process.env, capture_output=True, text=True, check=False)
         assert done.returncode == 64 and told in done.stderr
     assert process.stop() == 0
+
+
+@pytest.fixture
+def enrol(tmp_path):
+    """enrol(worker, *routers) → the program of the unit, as systemd starts it."""
+    begun = []
+    (tmp_path / "credentials").mkdir()
+    (tmp_path / "credentials" / "router-key").write_text(ADMIN)
+    (tmp_path / "credentials" / "engine.yaml").write_text(f'api-key: "{CLIENT}"\n')
+    core = next(Path(place).parent for place in _core.__path__)
+
+    def launch(worker, *routers):
+        words = ["enrol", "--worker", worker, *(word for router in routers for word in ("--router", router))]
+        words += ["--key-credential", "router-key", "--config-credential", "engine.yaml"]
+        env = {**os.environ, "PYTHONPATH": str(core), "CREDENTIALS_DIRECTORY": str(tmp_path / "credentials")}
+        begun.append(subprocess.Popen([sys.executable, "-m", "_core.cli", *words], env=env, stderr=subprocess.PIPE, text=True))
+        return begun[-1]
+
+    yield launch
+    for process in begun:
+        process.kill()
+        process.communicate()
+
+
+def until(holds, seconds=15):
+    deadline = time.monotonic() + seconds
+    while not holds():
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+
+
+def test_a_server_enrols_comes_back_after_a_start_of_the_router_and_leaves(start, router, enrol):
+    process = router(keys={"api_key": CLIENT, "admin_key": ADMIN})
+    api = RouterApi(process.url, ADMIN)
+    server = start("--served-model-name", "kimi", "--api-key", CLIENT, timescale=20)
+    gone = f"http://127.0.0.1:{free_port()}"
+    enrolled = enrol(server.url, gone, process.url)
+    until(lambda: server.url in api.workers() and api.workers()[server.url].healthy)
+    assert ask(process.url, 3, CLIENT) > 0
+    process.stop(kill=True)
+    process.start()
+    until(lambda: server.url in api.workers())
+    enrolled.terminate()
+    assert enrolled.wait(15) == 0
+    assert api.workers() == {}
+    told = enrolled.stderr.read()
+    assert f"{gone}: not left" in told and f"{process.url}: left" in told
+    assert "canary" not in told
+
+
+def test_a_server_with_a_key_stays_out_of_a_router_without_one(start, router, enrol):
+    process = router()
+    server = start("--served-model-name", "kimi", "--api-key", CLIENT, timescale=20)
+    enrolled = enrol(server.url, process.url)
+    assert "takes requests without a key" in enrolled.stderr.readline()
+    assert RouterApi(process.url).workers() == {}

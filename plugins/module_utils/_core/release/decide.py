@@ -155,7 +155,8 @@ def front_changed(store: Store, spec: ReleaseSpec) -> bool:
 
     New tools are no reason: they are written down and used from the next start of the front on.
     """
-    return any(
+    enrolled = not services.is_down(store.host, unit_texts.front_enrolment(spec.instance))
+    return (enrolled and spec.front["kind"] != "router") or any(
         unit_texts.without_tools(store.host.read(store.unit_path(name)) or "") != unit_texts.without_tools(text)
         for name, text in unit_texts.front_texts(spec).items()
     )

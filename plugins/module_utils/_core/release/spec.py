@@ -15,9 +15,10 @@ from ..errors import InferopsError
 
 RELEASE_MARK = "@RELEASE@"
 INSTANCE_NAME = re.compile(r"[a-z0-9][a-z0-9_.]*(-[a-z0-9_.]+)*\Z")
+ADDRESS = re.compile(r"https?://[^/\s@]+:\d+\Z")
 ENV_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z")
 DIGEST = re.compile(r"[^@]@sha256:[0-9a-f]{64}\Z")
-FRONT_KINDS = ("socket_proxy", "none")
+FRONT_KINDS = ("socket_proxy", "router", "none")
 DEFAULT_TIMEOUTS = {"drain_s": 300.0, "stop_s": 120.0, "start_s": 3600.0, "proof_s": 120.0, "gate_s": 3600.0}
 REQUIRED: dict[str, tuple[type, ...]] = {
     "instance": (str,),
@@ -44,7 +45,7 @@ PARTS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     "engine": (("version", "lock_sha256", "python", "site_packages", "launch"), ("container",)),
     "model": (("path", "served_name"), ("revision",)),
     "tools": (("python", "archive"), ()),
-    "front": (("kind",), ("listen",)),
+    "front": (("kind",), ("listen", "worker", "routers", "key_file")),
 }
 
 
@@ -62,7 +63,7 @@ class ReleaseSpec:
     tools: Mapping[str, str]
     env: Mapping[str, str] = field(default_factory=dict)
     secrets_file: str | None = None
-    front: Mapping[str, str] = field(default_factory=lambda: {"kind": "none"})
+    front: Mapping[str, Any] = field(default_factory=lambda: {"kind": "none"})
     expect: Mapping[str, Any] = field(default_factory=dict)
     check: Mapping[str, Any] = field(default_factory=dict)
     accepted: tuple[Any, ...] = ()
@@ -188,6 +189,8 @@ def _check_values(data: Mapping[str, Any]) -> None:
         raise InferopsError(f"front.kind {front['kind']!r} is not one of {', '.join(FRONT_KINDS)}", where="spec.front.kind")
     if front["kind"] != "none" and not re.search(r"(^|:)\d+\Z", str(front.get("listen", ""))):
         raise InferopsError("front.listen is not ADDRESS:PORT", where="spec.front.listen", do='for example "0.0.0.0:8000"')
+    if front["kind"] == "router":
+        _check_router(front)
     secrets = [word for word in data["argv"] if re.match(r"--(admin-)?api-key(=|\Z)", word.replace("_", "-"))]
     if secrets:
         raise InferopsError(
@@ -196,6 +199,19 @@ def _check_values(data: Mapping[str, Any]) -> None:
             why="arguments are readable by every user of the host, and SGLang prints them",
             do="put it into the file named by secrets_file",
         )
+
+
+def _check_router(front: Mapping[str, Any]) -> None:
+    routers = front.get("routers")
+    if not isinstance(routers, list) or not routers:
+        raise InferopsError(
+            "no router is named", where="spec.front.routers", why="it lets the clients in", do="list addresses of routers"
+        )
+    for key, url in [("worker", front.get("worker")), *(("routers", url) for url in routers)]:
+        if not isinstance(url, str) or not ADDRESS.match(url):
+            raise InferopsError(
+                f"front.{key} {url!r} is not http://HOST:PORT", where=f"spec.front.{key}", do='for example "http://10.0.0.5:8000"'
+            )
 
 
 def _timeouts(given: Mapping[str, Any]) -> dict[str, float]:

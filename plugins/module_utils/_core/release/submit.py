@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import InferopsError
-from . import forecast, unit_texts
+from . import admission, forecast, unit_texts
 from .decide import Decision, busy, decide, decide_rollback, front_changed, unfinished
 from .host import Host, LockHeldError
 from .spec import ReleaseSpec
@@ -108,8 +108,8 @@ def _submit(
         result["report_folder"] = record.get("folder")
     if check_mode or not result["changed"]:
         return result
-    if decision.kind != "none" and front_changed(store, wanted) and wanted.front["kind"] != "none":
-        host.systemctl("stop", unit_texts.front_socket(store.instance), unit_texts.front_service(store.instance))
+    if decision.kind != "none" and front_changed(store, wanted):
+        admission.close_now(host, wanted)
     for path, text in stale.items():
         host.write(path, text)
     host.systemctl("daemon-reload")

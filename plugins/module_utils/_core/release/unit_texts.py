@@ -13,6 +13,7 @@ from .systemd import literal, quote, setting, split, without_section
 # decided outcome that leaves the unit failed, since nothing serves. Anything else, a kill included, starts the runner again.
 WENT_BACK = 1
 NOTHING_SERVES = 4
+ENROL_STOP_S = 30
 
 
 def run_unit(instance: str, release: str) -> str:
@@ -33,6 +34,10 @@ def front_socket(instance: str) -> str:
 
 def front_service(instance: str) -> str:
     return f"sglang-{instance}-front.service"
+
+
+def front_enrolment(instance: str) -> str:
+    return f"sglang-{instance}-front-enrolment.service"
 
 
 def run_unit_text(spec: ReleaseSpec) -> str:
@@ -78,7 +83,8 @@ def front_texts(spec: ReleaseSpec) -> dict[str, str]:
         return {}
     command = [spec.tools["python"], spec.tools["archive"], "front", "--to", f"127.0.0.1:{spec.port}"]
     stop_s = int(spec.timeouts["drain_s"]) + 30
-    return {
+    texts = {front_enrolment(spec.instance): enrolment_text(spec)} if spec.front["kind"] == "router" else {}
+    return texts | {
         front_socket(spec.instance): f"""\
 # Written by inferops.sglang.release. Not enabled: the transaction opens it once the release is promoted and proven.
 [Unit]
@@ -108,13 +114,46 @@ LimitNOFILE=16384
     }
 
 
+def enrolment_text(spec: ReleaseSpec) -> str:
+    """Return the unit that keeps the server in the lists of its routers, which forget them with each start."""
+    command = [spec.tools["python"], spec.tools["archive"], "enrol", "--worker", spec.front["worker"]]
+    command += [word for router in spec.front["routers"] for word in ("--router", router)]
+    credentials = ""
+    if spec.front.get("key_file"):
+        command += ["--key-credential", "router-key"]
+        credentials += f"LoadCredential=router-key:{spec.front['key_file']}\n"
+    if spec.secrets_file:
+        command += ["--config-credential", "engine.yaml"]
+        credentials += f"LoadCredential=engine.yaml:{spec.secrets_file}\n"
+    return f"""\
+# Written by inferops.sglang.release. On stop the server leaves the routers' lists; what they have begun to relay goes on.
+[Unit]
+Description=Enrolment of SGLang instance {spec.instance} with its routers
+After=network.target {promoted_unit(spec.instance)} {front_socket(spec.instance)}
+
+[Service]
+Type=notify
+ExecStart={quote(command)}
+{credentials}# Ready when the first router lists the server as healthy; it tries on until then.
+TimeoutStartSec=infinity
+TimeoutStopSec={ENROL_STOP_S}
+Restart=always
+RestartSec=2
+DynamicUser=yes
+NoNewPrivileges=yes
+ProtectSystem=strict
+ProtectHome=yes
+PrivateTmp=yes
+"""
+
+
 def without_tools(text: str) -> str:
     """Return the text of a front unit without the place of the tools that run it.
 
     >>> without_tools("[Service]\\nExecStart=/t/1/bin/python /t/1/inferops.pyz front --to 127.0.0.1:1")
     '[Service]\\nExecStart=front --to 127.0.0.1:1'
     """
-    return re.sub(r"(?m)^ExecStart=.* (?=front --to )", "ExecStart=", text)
+    return re.sub(r"(?m)^ExecStart=.* (?=front --to |enrol --worker )", "ExecStart=", text)
 
 
 def check_exec(spec: ReleaseSpec) -> None:
