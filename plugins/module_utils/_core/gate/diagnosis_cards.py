@@ -7,7 +7,8 @@ import statistics
 from collections.abc import Mapping
 from typing import Any
 
-from .diagnosis_evidence import Finding, Observed, card_name, cards_of, finding, number, part
+from .card_words import card_name
+from .diagnosis_evidence import Finding, Observed, cards_of, finding, number, part
 from .diagnosis_figures import held_back
 
 LOW_POWER_RATIO = 0.30

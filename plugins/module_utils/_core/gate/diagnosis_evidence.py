@@ -7,6 +7,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from .card_words import short_ids
+
 Finding = dict[str, Any]
 
 
@@ -106,15 +108,10 @@ class Observed:
 
     def stage_name(self, stage: int) -> str:
         """A stage with the cards that hold it, by number and UUID."""
-        return f"stage {stage}" + _of_cards([gpu for gpu in self.gpus if gpu.get("stage") == stage])
-
-
-def card_name(gpu: Mapping[str, Any]) -> str:
-    """A card as people find it again: number, UUID, stage where they are known."""
-    known = [str(gpu["uuid"])] if gpu.get("uuid") else []
-    if isinstance(gpu.get("stage"), int):
-        known.append(f"stage {gpu['stage']}")
-    return f"card {gpu.get('index')}" + (f" ({', '.join(known)})" if known else "")
+        short = short_ids([str(gpu["uuid"]) for gpu in self.gpus if gpu.get("uuid")])
+        cards = [gpu for gpu in self.gpus if gpu.get("stage") == stage]
+        named = [", ".join([f"card {gpu.get('index')}", *filter(None, [short.get(str(gpu.get("uuid")))])]) for gpu in cards]
+        return f"stage {stage}" + (f" ({'; '.join(named)})" if named else "")
 
 
 def part(point: Mapping[str, Any] | None, name: str) -> Mapping[str, Any]:
@@ -152,11 +149,6 @@ def numbers(value: Any) -> list[float] | None:
     found = [number(item) for item in value]
     known = [item for item in found if item is not None]
     return known if known and len(known) == len(found) else None
-
-
-def _of_cards(gpus: Sequence[Mapping[str, Any]]) -> str:
-    named = [f"card {gpu.get('index')}" + (f", {gpu['uuid']}" if gpu.get("uuid") else "") for gpu in gpus]
-    return f" ({'; '.join(named)})" if named else ""
 
 
 def graphs_off(resolved: Mapping[str, Any]) -> bool | None:

@@ -6,7 +6,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from .diagnosis_evidence import Finding, Observed, card_name, finding, number
+from .card_words import CLOCK_CAP, card_name, held_back_where
+from .diagnosis_evidence import Finding, Observed, finding, number
 
 CACHED_RATIO = 0.01
 HEADROOM_RATIO = 0.50
@@ -19,6 +20,11 @@ LOW_CLOCK_RATIO, AT_WORK_RATIO = 0.50, 0.20
 # NVML clock-event reasons that are no trouble.
 HARMLESS = {"gpu_idle", "idle", "none", "applications_clocks_setting", "sync_boost", "display_clock_setting"}
 POWER_CAPS = {"sw_power_cap", "power_cap"}
+CAP_ADVICE = {
+    "power": "raise the power limit if the site allows it, or accept the figure as this limit's",
+    CLOCK_CAP: "look for clocks that somebody locked (nvidia-smi -q -d CLOCK shows them, nvidia-smi -rgc takes the lock off)",
+}
+HEAT_ADVICE = "see to cooling and power supply of these cards; a figure taken while throttled does not judge the configuration"
 
 
 def cached(seen: Observed) -> Finding | None:
@@ -58,21 +64,20 @@ def above_bound(seen: Observed) -> Finding | None:
 
 def throttle(seen: Observed) -> Finding | None:
     """Clocks were held back, in more than stray readings; a power cap counts where a card really draws near its limit."""
-    cards = {card_name(gpu): reasons for gpu in seen.gpus if (reasons := held_back(gpu))}
-    if not cards:
+    held = {place: reasons for place, gpu in enumerate(seen.gpus) if (reasons := held_back(gpu))}
+    if not held:
         return None
-    reasons = sorted({reason for named in cards.values() for reason in named})
-    only_power = all(reason.lower() in POWER_CAPS for reason in reasons)
-    slowed = [_clock_share(gpu) for gpu in seen.gpus if held_back(gpu)]
-    known = [share for share in slowed if share is not None]
+    why = {"power" if reason.lower() in POWER_CAPS else reason for named in held.values() for reason in named}
+    advice = [CAP_ADVICE[each] for each in CAP_ADVICE if each in why]
+    if why - set(CAP_ADVICE):
+        advice.insert(0, HEAT_ADVICE)
+    known = [share for place in held if (share := _clock_share(seen.gpus[place])) is not None]
     return finding(
         "GATE-THROTTLE",
-        f"clocks were held back during the run on {', '.join(cards)}: {', '.join(reasons)}",
-        "raise the power limit if the site allows it, or accept the figure as this limit's"
-        if only_power
-        else "see to cooling and power supply of these cards; a figure taken while throttled does not judge the configuration",
+        f"clocks were held back during the run: {'; '.join(held_back_where(held, seen.gpus))}",
+        "; ".join(advice),
         lost=1 - min(known) if known else 0.5,
-        cards=cards,
+        cards={card_name(seen.gpus[place]): reasons for place, reasons in held.items()},
         clock_ratio=min(known) if known else None,
     )
 
@@ -87,7 +92,7 @@ def held_back(gpu: Mapping[str, Any]) -> list[str]:
     found = [reason for reason in named if (capped if reason.lower() in POWER_CAPS else not stray)]
     share, busy = _clock_share(gpu), number(gpu.get("utilization_ratio"))
     if not found and share is not None and share < LOW_CLOCK_RATIO and busy is not None and busy >= AT_WORK_RATIO:
-        found = ["clock_cap"]
+        found = [CLOCK_CAP]
     return sorted(found)
 
 

@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from .card_words import held_back_where
 from .folded import Folded, Over
 from .nvml import THROTTLE_BITS, UNHEALTHY, NoNvmlError, Nvml
 
@@ -216,12 +217,16 @@ class Cards:
 
 
 def throttled(cards: Sequence[Mapping[str, Any]]) -> list[str]:
-    """Return one sentence per card that was slowed down by heat or power delivery in more than 5 % of its readings."""
+    """Return what slowed cards down, heat or power delivery, in more than 5 % of their readings, and which cards."""
+    shares = {place: card["throttled_ratio"] for place, card in enumerate(cards) if card["throttled_ratio"] is not None}
+    slowed = {
+        place: [reason for reason in cards[place]["throttle"] if reason in UNHEALTHY]
+        for place, share in shares.items()
+        if share > THROTTLED_SHARE
+    }
     return [
-        f"card {card['index']} was throttled in {100 * card['throttled_ratio']:.0f} % of the readings"
-        f" ({', '.join(reason for reason in card['throttle'] if reason in UNHEALTHY)})"
-        for card in cards
-        if card["throttled_ratio"] is not None and card["throttled_ratio"] > THROTTLED_SHARE
+        f"clocks were held back {words}, in up to {100 * max(shares[place] for place in places):.0f} % of the readings"
+        for words, places in held_back_where(slowed, cards).items()
     ]
 
 

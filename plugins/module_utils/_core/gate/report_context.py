@@ -24,16 +24,25 @@ def diagnosis(folder: ResultFolder) -> str:
     """What the measurements say about the cause, with the numbers it rests on."""
     parts = []
     for item in mappings(folder.result.get("diagnosis")):
+        evidence = mapping(item.get("evidence"))
+        lists = {name: value for name, value in evidence.items() if isinstance(value, Mapping) and len(value) > 1}
         facts = "".join(
-            f"<span>{escape(name)} <b>{escape(_short(value))}</b></span>" for name, value in mapping(item.get("evidence")).items()
+            f"<span>{escape(name)} <b>{escape(_short(value))}</b></span>" for name, value in evidence.items() if name not in lists
         )
+        long = "".join(_details(name, value) for name, value in lists.items())
         style = " info" if item.get("code") in GOOD_NEWS else ""
         parts.append(
             f'<div class="found{style}"><h3>{escape(item.get("code"))}</h3>'
             f'<p class="say">{escape(sentence(item.get("message")))}</p>'
-            f'<p><b>Do:</b> {escape(sentence(item.get("do")))}</p><div class="facts">{facts}</div></div>'
+            f'<p><b>Do:</b> {escape(sentence(item.get("do")))}</p><div class="facts">{facts}</div>{long}</div>'
         )
     return f'<h2>Diagnosis, from evidence</h2><div class="panel">{"".join(parts)}</div>' if parts else ""
+
+
+def _details(name: str, value: Mapping[str, Any]) -> str:
+    """A list as long as there are cards, folded up."""
+    rows = "".join(f"<li>{escape(key)}: {escape(_short(each))}</li>" for key, each in value.items())
+    return f'<details class="note"><summary>{escape(name)}: {len(value)}</summary><ul>{rows}</ul></details>'
 
 
 def arguments(folder: ResultFolder) -> str:

@@ -172,24 +172,6 @@ def speed_limit(point: Mapping[str, Any]) -> float | None:
     return max(needed, default=None)
 
 
-def short_ids(ids: list[str]) -> dict[str, str]:
-    """Return UUIDs as short as they stay distinct: their first block, else their end.
-
-    >>> short_ids(["GPU-51a70000-1", "GPU-8c2b1111-1"])["GPU-51a70000-1"]
-    'GPU-51a70000'
-    >>> short_ids(["GPU-51a70000-0000-000000000001", "GPU-51a70000-0000-000000000002"])["GPU-51a70000-0000-000000000002"]
-    'GPU-…0002'
-    """
-    heads = {each: "-".join(each.split("-")[:2]) for each in ids}
-    if len(set(heads.values())) == len(set(ids)):
-        return heads
-    for length in (4, 8, 12):
-        ends = {each: f"GPU-…{each[-length:]}" for each in ids}
-        if len(set(ends.values())) == len(set(ids)):
-            return ends
-    return {each: each for each in ids}
-
-
 def confidence_of(result: Mapping[str, Any]) -> str:
     """Return the confidence of the intervals as the plan states it."""
     confidence = number(mapping(result.get("plan")).get("confidence"))

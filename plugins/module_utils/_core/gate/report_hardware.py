@@ -7,10 +7,11 @@ from collections.abc import Mapping
 from typing import Any
 
 from . import charts
+from .card_words import held_back_by, short_ids
 from .chart_time import card, shares
 from .charts import key
 from .report_data import ResultFolder
-from .report_format import escape, figure, load_of, mapping, mappings, number, percent, short_ids, texts
+from .report_format import escape, figure, load_of, mapping, mappings, number, percent, texts
 
 HOST_LINES = {
     "cpu_ratio": ("busy", "thin", "all cores"),
@@ -61,7 +62,7 @@ def stages(folder: ResultFolder) -> str:
 def _held_back(folder: ResultFolder) -> str:
     held = sorted({reason for gpu in _gpus(folder) for reason in texts(gpu.get("throttle"))})
     if held:
-        return f"Clocks held back: {', '.join(held)}."
+        return f"Clocks were held back at times {held_back_by(held)}."
     if all(gpu.get("throttle") is None for gpu in _gpus(folder)):
         return "Whether clocks were held back is not known."
     return "No card reported held-back clocks."

@@ -176,6 +176,22 @@ def test_throttling(changes, accused):
     assert ("GATE-THROTTLE" in codes(changed(run(FILLED, cards=BUSY), 3, **changes))) is accused
 
 
+def test_what_held_clocks_back_is_said_in_words_and_each_card_is_in_the_evidence():
+    many = copy.deepcopy(run(FILLED, cards=BUSY))
+    for place in range(8):
+        clock = {"mean": 900, "max": 2430}
+        many["gpus"][place] |= {"uuid": f"GPU-{place}0000000-{'1' * 20}", "sm_clock_mhz": clock, "throttled_ratio": 0.0}
+    for place in (1, 2):
+        many["gpus"][place] |= {"throttle": ["hw_slowdown", "hw_thermal_slowdown"], "throttled_ratio": 0.5}
+    found = next(item for item in diagnose(many, EVIDENCE) if item["code"] == "GATE-THROTTLE")
+    assert "by a hardware slowdown and by heat on 2 of 8 cards (stages 1, 2)" in found["message"]
+    assert "for no reason that NVML gives on 6 of 8 cards (stages 0, 3–7)" in found["message"]
+    assert "_" not in found["message"] and "GPU-" not in found["message"], "the full list is in the evidence"
+    assert "cooling" in found["do"] and "nvidia-smi -rgc" in found["do"]
+    assert found["evidence"]["cards"][f"card 1 (GPU-10000000-{'1' * 20}, stage 1)"] == ["hw_slowdown", "hw_thermal_slowdown"]
+    assert len(found["evidence"]["cards"]) == 8
+
+
 def test_one_slow_stage_is_found_and_a_heavier_one_is_not():
     busy = [card(index, utilization_ratio=0.4, power_w={"mean": 250.0, "limit": 600.0}) for index in range(8)]
     assert "GATE-SLOW-STAGE" not in codes(run(FILLED, cards=busy))

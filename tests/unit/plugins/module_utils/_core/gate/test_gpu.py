@@ -71,8 +71,7 @@ def test_summary_covers_the_window_alone_and_names_stages():
 def test_heat_is_held_against_the_figure():
     watched = cards(FakePynvml(reasons=0x40))
     reasons = throttled(watched.summary(read(watched, 3)))
-    assert len(reasons) == 2
-    assert "hw_thermal_slowdown" in reasons[0]
+    assert reasons == ["clocks were held back by heat on all 2 cards, in up to 100 % of the readings"]
 
 
 def test_a_driver_that_tells_no_reasons_is_unknown_not_healthy():
