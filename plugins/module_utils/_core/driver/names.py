@@ -22,15 +22,6 @@ _CLOSED = re.compile(
     r"^(nvidia-kernel-dkms|nvidia-dkms(-\d+)?(-server)?|cuda-drivers(-\d+)?|kmod-nvidia(-latest)?-dkms|nvidia-kernel-source(-\d+)?(-server)?)$"
 )
 _OPEN = re.compile(r"-open(-|$)")
-PATTERNS = (
-    "nvidia-",
-    "libnvidia-",
-    "cuda-drivers",
-    "linux-modules-nvidia-",
-    "xserver-xorg-video-nvidia",
-    "libcuda1",
-    "firmware-nvidia-gsp",
-)
 
 
 @dataclass(frozen=True)
@@ -53,6 +44,12 @@ class Package:
     @property
     def open_module(self) -> bool:
         return belongs(self.name) and _OPEN.search(self.name) is not None
+
+    @property
+    def named_branch(self) -> int | None:
+        """Return the branch in the name, such as 580 of libnvidia-compute-580."""
+        found = re.search(r"-(\d{3})(-|$)", self.name)
+        return int(found.group(1)) if found else None
 
     @property
     def maker(self) -> str:

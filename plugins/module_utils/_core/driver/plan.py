@@ -33,6 +33,7 @@ class Plan:
     refusals: tuple[InferopsError, ...]
     way: Way
     spec: str
+    pin: str
     packages: tuple[str, ...]
     moved: tuple[str, ...]
     removed: tuple[str, ...]
@@ -68,7 +69,7 @@ def make_plan(facts: Facts, wish: Wish) -> Plan:
     fabric = wish.fabric_manager == "present" or (wish.fabric_manager == "auto" and facts.nvswitches > 0)
     if fabric:
         asked.append(names.fabric_manager(facts.os_id, wish.branch))
-    removed = tuple(sorted(p.name for p in in_set if wish.flavour == "open" and p.closed_module and p.name not in asked))
+    removed = tuple(sorted(p.name for p in in_set if p.name not in asked and _replaced(p, wish, fabric)))
     staying = [package for package in in_set if package.name not in removed]
     spec, uneven = _spec(staying, wish)
     missing = tuple(name for name in asked if name not in installed)
@@ -77,7 +78,8 @@ def make_plan(facts: Facts, wish: Wish) -> Plan:
     needs_packages = bool(missing or moved or removed)
     target = None if needs_packages and not uneven else _target(staying)
     chosen = way(facts, wish, target=wish.version or target)
-    if needs_packages and facts.loaded is not None and chosen.kind == "none" and (moved or removed):
+    of_module = {package.name for package in in_set if package.open_module or package.closed_module}
+    if facts.loaded is not None and chosen.kind == "none" and of_module & {*moved, *removed}:
         chosen = Way(
             "reload" if wish.reload_allowed else "reboot", f"packages of the set move, module {facts.loaded.version} is loaded"
         )
@@ -86,7 +88,7 @@ def make_plan(facts: Facts, wish: Wish) -> Plan:
             "reload" if wish.reload_allowed else "reboot", f"module {facts.loaded.version} is loaded without its packages"
         )
     headers = () if prebuilt else _headers(facts, chosen, needed=needs_packages)
-    unheld = tuple(sorted(package.name for package in in_set if not package.held))
+    unheld = tuple(sorted(package.name for package in staying if not package.held))
     blacklist = tuple(module for module in RIVALS if module not in facts.blacklisted)
     build = () if prebuilt or needs_packages or not in_set else _unbuilt(facts, chosen, wish)
     steps = [
@@ -94,7 +96,7 @@ def make_plan(facts: Facts, wish: Wish) -> Plan:
         Step("headers", headers, "DKMS builds the module against them"),
         Step("blacklist", blacklist, "another driver must not take the cards at the next boot"),
         Step("initramfs", (facts.next.release,) if facts.initramfs_stale else (), "it was made before the blacklist"),
-        Step("remove", removed, "the closed module goes before the open one comes"),
+        Step("remove", removed, "other packages take their place, or nothing does"),
         Step("install", missing, f"version {spec}"),
         Step("move", moved, f"to version {spec}, the whole set at once"),
         Step("build", build, "no module of the wanted flavour is on disk for this kernel"),
@@ -107,6 +109,7 @@ def make_plan(facts: Facts, wish: Wish) -> Plan:
         refusals=tuple(refusals(facts, wish, chosen, needs_packages=needs_packages, prebuilt=prebuilt)),
         way=chosen,
         spec=spec,
+        pin=wish.spec,
         packages=tuple(asked),
         moved=moved,
         removed=removed,
@@ -118,6 +121,16 @@ def make_plan(facts: Facts, wish: Wish) -> Plan:
         fabric_manager=fabric,
         prebuilt=prebuilt,
         notes=tuple(_notes(facts, in_set)),
+    )
+
+
+def _replaced(package: names.Package, wish: Wish, fabric: bool) -> bool:
+    """Say whether it is of the other flavour, carries another branch in its name, or manages a fabric that is not there."""
+    other = package.closed_module if wish.flavour == "open" else package.open_module
+    return (
+        other
+        or package.named_branch not in {None, wish.branch}
+        or (package.name.startswith("nvidia-fabricmanager") and not fabric)
     )
 
 

@@ -42,7 +42,7 @@ def read_facts(run: Run, *, root: Path = Path("/"), controller_boot_id: str = ""
         next=this if following == running else _kernel(run, root, os_id, following),
         cards=cards,
         loaded=_loaded(root),
-        modules=frozenset(line.split(" ", 1)[0] for line in _text(root / "proc/modules").splitlines()),
+        modules=frozenset(module for module in RIVALS if (root / "sys/module" / module).is_dir()),
         blacklisted=_blacklisted(root),
         packages=packages,
         half_done=half_done,

@@ -194,6 +194,22 @@ def test_another_branch_moves_the_whole_set_at_once():
     assert make_plan(done(), Wish(590, reload_allowed=True)).way.kind == "reload"
 
 
+def test_packages_with_a_branch_in_their_names_are_replaced_by_those_of_the_other_branch():
+    old = packages("580.95.05-0ubuntu1", names=("nvidia-dkms-580-open", "libnvidia-compute-580"))
+    plan = make_plan(ubuntu(done(packages=old)), Wish(595, **REBOOT))
+    assert plan.removed == ("libnvidia-compute-580", "nvidia-dkms-580-open") and plan.moved == ()
+    assert "nvidia-dkms-open" in plan.packages and plan.way.kind == "reboot"
+
+
+def test_a_fabric_manager_without_a_fabric_is_removed():
+    facts = done(
+        packages=packages(names=("nvidia-kernel-open-dkms", "nvidia-driver-cuda", "nvidia-persistenced", "nvidia-fabricmanager"))
+    )
+    assert make_plan(facts, Wish(580)).removed == ("nvidia-fabricmanager",)
+    assert steps(facts) == ["remove"], "the module stays, so there is nothing to reboot for"
+    assert make_plan(replace(facts, nvswitches=6), Wish(580)).removed == ()
+
+
 def test_a_newer_point_release_is_left_alone_unless_it_was_asked_for():
     assert steps(done(), version="") == []
     assert steps(done(), version="580.95.05") == []

@@ -99,6 +99,12 @@ def test_the_module_on_disk_and_its_flavour(root):
     assert facts(root).running.module is None
 
 
+def test_a_rival_that_is_loaded_or_built_in(root):
+    (root / "sys/module/nouveau").mkdir(parents=True)
+    (root / "sys/module/nvidia_uvm").mkdir()
+    assert facts(root).modules == {"nouveau"}
+
+
 def test_packages_holds_and_what_is_half_done(root):
     rows = (
         "nvidia-kernel-open-dkms\t580.95.05-1\thold\tinstalled\n"
@@ -194,7 +200,8 @@ def test_whether_the_key_of_dkms_is_known(root):
 def test_a_process_with_a_card_open_is_seen_with_its_command(tmp_path):
     """The process is real; its device node is a link, since this machine has no card."""
     (tmp_path / "proc").mkdir()
-    with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE) as process:
+    with subprocess.Popen([sys.executable, "-uc", "print(1); input()"], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
+        process.stdout.read(1)
         folder = tmp_path / "proc" / str(process.pid)
         (folder / "fd").mkdir(parents=True)
         (folder / "fd/3").symlink_to("/dev/nvidia0")
