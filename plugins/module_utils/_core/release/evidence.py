@@ -4,25 +4,33 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from pathlib import Path
 
 from . import services
+from .engine_log import Verdict, classify
 from .host import Host
 from .proof import server_info
 from .redact import keep_allowed, scrub
 
 JOURNAL_LINES = "400"
+# Faults of cards and the killer of processes; the rest of the kernel's log is not ours.
+KERNEL = "NVRM|Xid|oom-kill|Out of memory"
 GPU_QUERY = "--query-gpu=index,uuid,name,power.draw,utilization.gpu,memory.used,clocks_event_reasons.active"
 
 
-def collect(host: Host, unit: str, base_url: str, *, key: str | None, secrets: tuple[str, ...]) -> dict[str, str]:
-    """Return texts by file name, secrets cut out; a source that does not answer is left out, nothing here can fail."""
+def collect(
+    host: Host, unit: str, base_url: str, *, key: str | None, secrets: tuple[str, ...], since: float = 0.0
+) -> dict[str, str]:
+    """Return texts by file name, secrets cut out; a source that does not answer is left out, nothing here can fail.
+
+    ``since`` (unix seconds) leaves out what an earlier attempt of the same release said.
+    """
     hidden = (*secrets, *([key] if key else []))
     texts = {
         "status.txt": host.run(["systemctl", "status", "--full", "--lines=0", unit], 10).output,
-        "journal.txt": host.run(
-            ["journalctl", "--unit", unit, "--no-pager", "--output=short-iso", "--lines", JOURNAL_LINES], 15
-        ).output,
+        "journal.txt": host.run(["journalctl", "--unit", unit, *_journal(since), "--lines", JOURNAL_LINES], 15).output,
+        "kernel.txt": host.run(["journalctl", "--dmesg", *_journal(since), "--grep", KERNEL], 15).output,
         "stacks.txt": stacks(host, unit),
     }
     cards = host.run(["nvidia-smi", GPU_QUERY, "--format=csv"], 15)
@@ -32,6 +40,19 @@ def collect(host: Host, unit: str, base_url: str, *, key: str | None, secrets: t
     if isinstance(info, dict):
         texts["server_info.json"] = json.dumps(keep_allowed(info), indent=1, sort_keys=True) + "\n"
     return {name: scrub(text, hidden) for name, text in texts.items() if text.strip()}
+
+
+def _journal(since: float) -> list[str]:
+    return ["--no-pager", "--output=short-iso", f"--since=@{int(since)}"]
+
+
+def cause(texts: Mapping[str, str], state: services.UnitState) -> Verdict | None:
+    """Return what the journals show. Given up while it ran is a hang, whatever its log complains about."""
+    late = state.status in (services.EXIT_LATE, services.EXIT_SILENT)
+    hung = late or (state.active == "activating" and state.sub != "auto-restart")
+    found = classify(texts.get("kernel.txt", "") + "\n" + texts.get("journal.txt", ""), hung=hung)
+    # One that runs, such as after a slow gate, is not accused of an error that it lived through.
+    return None if found and state.is_up and found.rank in ("error", "follows") else found
 
 
 def stacks(host: Host, unit: str) -> str:

@@ -188,9 +188,15 @@ def take_evidence(tx: Transaction) -> None:
     """Write down what is known of the candidate before it is stopped, once."""
     folder = tx.folder / "evidence"
     unit = unit_texts.run_unit(tx.spec.instance, tx.spec.id)
-    if tx.host.names(folder) or services.show(tx.host, unit).active == "inactive":
+    state = services.show(tx.host, unit)
+    if tx.host.names(folder) or state.active == "inactive":
         return
-    texts = evidence.collect(tx.host, unit, tx.spec.base_url, key=tx.key, secrets=tx.progress.secrets)
+    since = float(tx.attempt["since"])
+    texts = evidence.collect(tx.host, unit, tx.spec.base_url, key=tx.key, secrets=tx.progress.secrets, since=since)
+    found = evidence.cause(texts, state)
+    if found is not None:
+        texts["cause.json"] = json.dumps(found.as_dict(), indent=1) + "\n"
+        tx.attempt["log"] = found.as_dict()
     for name, text in texts.items():
         tx.record(functools.partial(tx.host.write, folder / name, text))
     tx.attempt["evidence"] = str(folder)

@@ -23,9 +23,9 @@ from typing import Any
 
 from ..units import human_seconds
 from . import proof
+from .engine_log import EngineLog
 from .host import Answer
 from .host_real import RealHost
-from .last_words import LastWords
 from .notify import Notifier
 from .process_tree import Work, work_of
 from .redact import read_secrets, scrub, secret_values
@@ -96,7 +96,7 @@ class Wrapper:
         )
         self.base_url = f"http://127.0.0.1:{options.port}"
         self.stopping = False
-        self.said = LastWords()
+        self.said = EngineLog()
         self.http = RealHost().http
         self.life = Life(time.monotonic())
         self.process: subprocess.Popen[bytes]
@@ -119,6 +119,8 @@ class Wrapper:
         failed = self._wait_until_ready()
         if failed is not None:
             code, text = failed
+            hang = self.said.verdict(hung=True) if code in (EXIT_LATE, EXIT_SILENT) else None
+            text += f"; {hang}" if hang else ""
             self.notifier.status(text)
             print(f"inferops: {text}", file=sys.stderr, flush=True)
             self._end_engine()

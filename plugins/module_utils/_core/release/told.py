@@ -9,6 +9,7 @@ from typing import Any
 from .unit_texts import runner_unit
 
 AGAIN = "correct the inventory, then run the same play again"
+SHOWN_LINES = 3
 DO = {
     "rolled_back": AGAIN,
     "stopped": AGAIN,
@@ -36,6 +37,10 @@ def failure_text(attempt: Mapping[str, Any], *, instance: str) -> str:
         lines.append(f"  where: release {attempt['id']}" + (f", phase {phase}" if phase else ""))
     lines += [f"  why:   {reason}" for reason in attempt.get("reasons") or []]
     lines += [f"  cause: {found['message']} [{found['code']}]" for found in gate.get("diagnosis") or []]
+    log = attempt.get("log")
+    if log:
+        lines.append(f"  cause: {log['what']} [{log['code']}]")
+        lines += [f"  log:   {line}" for line in log["lines"][:SHOWN_LINES]]
     if gate.get("folder"):
         lines.append(f"  see:   {gate['folder']}/report.html on the host")
     if attempt.get("evidence"):
@@ -43,5 +48,5 @@ def failure_text(attempt: Mapping[str, Any], *, instance: str) -> str:
     do = DO.get(
         str(attempt.get("outcome")), f"journalctl -u {runner_unit(instance)} -u 'sglang-{instance}*', then run deploy.yml"
     )
-    lines.append(f"  do:    {do}")
+    lines.append(f"  do:    {log['do']}; then {do}" if log else f"  do:    {do}")
     return "\n".join(lines)

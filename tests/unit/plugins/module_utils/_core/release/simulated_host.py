@@ -51,6 +51,7 @@ class SimulatedHost:
         self.unwritten: str | None = None
         self.hung: set[str] = set()
         self.fails_when_stopped: set[str] = set()
+        self.journal = ""
         self.disk_full_until: float | None = None
 
     # edges that only look
@@ -71,6 +72,8 @@ class SimulatedHost:
         return sorted({name[len(prefix) :].split("/")[0] for name in self.files if name.startswith(prefix)})
 
     def run(self, words: list[str], timeout_s: float) -> Ran:
+        if self.journal and words[:2] == ["journalctl", "--unit"]:
+            return Ran(0, self.journal)
         return Ran(0, f"output of {words[0]} api_key='{SECRET}' with {SECRET}")
 
     @contextlib.contextmanager

@@ -20,7 +20,7 @@ print("ServerArgs(api_key='sk-child-1')", flush=True)
 if mode == "refuse":
     print("error: unrecognized arguments: --x", file=sys.stderr); sys.exit(2)
 if mode == "crash":
-    print("RuntimeError: Not enough memory.", flush=True)
+    print("RuntimeError: Not enough memory. Please try to increase --mem-fraction-static.", flush=True)
     print("Received sigquit from a child process. It usually means the child failed.", flush=True)
     sys.exit(7)
 class H(http.server.BaseHTTPRequestHandler):
@@ -169,6 +169,21 @@ def test_the_status_names_the_error_and_not_what_followed_from_it(start):
     assert unit.listen(None)
     unit.end()
     assert any("exit status 7" in line and "Not enough memory" in line for line in unit.heard if line.startswith("STATUS="))
+
+
+def test_a_known_cause_is_named_in_the_status(start):
+    unit = start("crash")
+    assert unit.listen(None)
+    unit.end()
+    assert "[LOG-OOM-POOL]" in [line for line in unit.heard if line.startswith("STATUS=")][-1]
+
+
+def test_no_token_within_the_deadline_is_told_as_a_hang(start):
+    """R29."""
+    unit = start("silent", start_s=3)
+    assert unit.listen(None)
+    assert unit.end()[0] == 65
+    assert "[LOG-HANG]" in [line for line in unit.heard if line.startswith("STATUS=")][-1]
 
 
 def test_a_server_that_dies_later_does_not_go_on_telling_that_it_generates(start):

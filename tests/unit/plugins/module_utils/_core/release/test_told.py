@@ -35,3 +35,39 @@ def test_causes_of_the_gate_are_named():
     text = failure_text({"outcome": "stopped", "gate": {"diagnosis": [found], "folder": "/g"}}, instance="kimi")
     assert "cause: poor fill [GATE-FILL]" in text
     assert "see:   /g/report.html" in text
+
+
+def test_what_the_engine_said_stands_in_the_message_with_its_cure():
+    host, store = new_host()
+    deploy(host, store, spec_dict(8))
+    host.broken = {"--bad": "crash"}
+    host.journal = "Load weight begin.\ntorch.OutOfMemoryError: CUDA out of memory.\n"
+    deploy(host, store, spec_dict(8, extra=("--bad",)), replace=True)
+    attempt = store.attempt()
+    text = failure_text(attempt, instance=INSTANCE)
+    assert "[LOG-OOM-WEIGHTS]\n  log:   torch.OutOfMemoryError: CUDA out of memory." in text
+    assert attempt["log"]["do"] in text.splitlines()[-1]
+    assert '"code": "LOG-OOM-WEIGHTS"' in host.files[f"{attempt['evidence']}/cause.json"]
+
+
+def test_a_start_that_passed_its_deadline_is_a_hang_whatever_its_log_complains_about():
+    """R20."""
+    host, store = new_host()
+    deploy(host, store, spec_dict(8))
+    host.broken = {"--bad": "hang"}
+    host.journal = "Failed to CUDA calloc 10485760 bytes\nCapturing batches (bs=16)\n"
+    deploy(host, store, spec_dict(8, extra=("--bad",)), replace=True)
+    assert store.attempt()["log"]["code"] == "LOG-CAPTURE-HANG"
+
+
+def test_a_server_that_runs_is_not_accused_of_an_error_it_lived_through():
+    host, store = new_host()
+    deploy(host, store, spec_dict(8))
+    host.verdicts = ["fail"]
+    host.journal = "ImportError: libx.so: cannot open shared object file\n"
+    deploy(host, store, spec_dict(0), replace=True)
+    assert store.attempt()["outcome"] == "rolled_back" and "log" not in store.attempt()
+    host.verdicts = ["fail"]
+    host.journal = "NVRM: Xid (PCI:0000:41:00): 79, GPU has fallen off the bus.\n"
+    deploy(host, store, spec_dict(4), replace=True)
+    assert store.attempt()["log"]["code"] == "LOG-XID"
