@@ -10,6 +10,7 @@ from typing import Any
 from ..errors import InferopsError
 from ..units import human_seconds
 from . import admission, forecast, proof, services, unit_texts
+from .capacity import check_capacity
 from .gate_edge import check_gate
 from .host import Host
 from .ports import split_listen
@@ -81,6 +82,7 @@ def decide(host: Host, store: Store, spec: ReleaseSpec, *, replace: bool, window
         )
     figures = _figures(store, spec, back)
     _check_window(figures, window_s)
+    check_capacity(host, spec.front)
     return Decision("replace", f"replacing release {promoted} by {spec.id}", spec, promoted, figures=figures)
 
 

@@ -45,7 +45,7 @@ PARTS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     "engine": (("version", "lock_sha256", "python", "site_packages", "launch"), ("container",)),
     "model": (("path", "served_name"), ("revision",)),
     "tools": (("python", "archive"), ()),
-    "front": (("kind",), ("listen", "worker", "routers", "key_file")),
+    "front": (("kind",), ("listen", "worker", "routers", "key_file", "min_serving_ratio")),
 }
 
 
@@ -207,6 +207,9 @@ def _check_router(front: Mapping[str, Any]) -> None:
         raise InferopsError(
             "no router is named", where="spec.front.routers", why="it lets the clients in", do="list addresses of routers"
         )
+    ratio = front.get("min_serving_ratio", 0.0)
+    if isinstance(ratio, bool) or not isinstance(ratio, (int, float)) or not 0 <= ratio <= 1:
+        raise InferopsError(f"front.min_serving_ratio {ratio!r} is no share", where="spec.front.min_serving_ratio", do="0 to 1")
     for key, url in [("worker", front.get("worker")), *(("routers", url) for url in routers)]:
         if not isinstance(url, str) or not ADDRESS.match(url):
             raise InferopsError(

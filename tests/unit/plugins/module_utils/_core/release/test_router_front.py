@@ -3,9 +3,12 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 from ansible_collections.inferops.sglang.plugins.module_utils._core.errors import InferopsError
 from ansible_collections.inferops.sglang.plugins.module_utils._core.release import info
+from ansible_collections.inferops.sglang.plugins.module_utils._core.release.host import Answer
 from ansible_collections.inferops.sglang.plugins.module_utils._core.release.spec import ReleaseSpec
 from ansible_collections.inferops.sglang.plugins.module_utils._core.release.systemd import setting
 
@@ -129,8 +132,50 @@ def test_killed_after_any_step_it_serves_and_is_enrolled(after, reboot, verdict)
         ({"worker": "http://10.0.0.5"}, "front.worker"),
         ({"worker": None}, "front.worker"),
         ({"listen": "x"}, "front.listen"),
+        ({"min_serving_ratio": 60}, "front.min_serving_ratio"),
     ],
 )
 def test_a_front_that_could_not_work_is_refused(change, named):
     with pytest.raises(InferopsError, match=named):
         ReleaseSpec.from_dict(spec_dict(8, front=FRONT | change))
+
+
+def listed(host, *others):
+    """Make the router list this server and others, given as healthy or not."""
+    rows = [{"id": str(at), "url": f"http://10.0.0.{6 + at}:8000", "is_healthy": up} for at, up in enumerate(others)]
+    rows.append({"id": "own", "url": FRONT["worker"], "is_healthy": True})
+    ask_engine, keys = host.http, []
+
+    def http(url, *, key, body, timeout_s):
+        if url == "http://10.0.0.1:8000/workers":
+            keys.append(key)
+            return Answer(200, json.dumps({"workers": rows}))
+        return ask_engine(url, key=key, body=body, timeout_s=timeout_s)
+
+    host.http = http
+    return keys
+
+
+@pytest.mark.parametrize(("others", "fits"), [((True, True), True), ((True, False), False), ((), False)])
+def test_a_server_stays_while_too_few_others_would_be_left(others, fits):
+    front = {**FRONT, "min_serving_ratio": 0.6, "key_file": "/etc/inferops/kimi/router-key"}
+    host, store = new_host()
+    host.files["/etc/inferops/kimi/router-key"] = "k\n"
+    deploy(host, store, {**OLD, "front": front})
+    keys = listed(host, *others)
+    if fits:
+        assert deploy(host, store, {**NEW, "front": front}, replace=True) == "promoted"
+    else:
+        with pytest.raises(InferopsError, match="60% are to serve at any time; this one serves on"):
+            ask(host, store, {**NEW, "front": front}, replace=True)
+        assert admitted(host, OLD_ID)
+    assert keys == ["k"]
+
+
+def test_a_router_that_does_not_tell_is_no_leave():
+    front = {**FRONT, "min_serving_ratio": 0.6}
+    host, store = new_host()
+    deploy(host, store, {**OLD, "front": front})
+    with pytest.raises(InferopsError, match="tells its workers in an unknown shape"):
+        ask(host, store, {**NEW, "front": front}, replace=True)
+    assert admitted(host, OLD_ID)
