@@ -43,7 +43,8 @@ RETURN = r"""
 release_info:
   description: >-
     C(promoted), C(previous), C(serving_unit), C(main_pid), C(admitted), C(releases), C(gate) (of the promoted release, with
-    C(age_s)), C(attempt) (the last one, with C(outcome), C(message), C(reasons)), C(attempt_running), C(phase), C(runner).
+    C(age_s)), C(figures) (what that gate saw, for alerts), C(history) (the last 20
+    events), C(attempt) (the last one, with C(outcome), C(message), C(reasons)), C(attempt_running), C(phase), C(runner).
   returned: always
   type: dict
 text:

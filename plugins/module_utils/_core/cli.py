@@ -23,6 +23,7 @@ AREAS = {
     "topology": ("memory",),
     "gate": ("gate", "report", "compare"),
     "router": ("enrol",),
+    "observe": ("metrics",),
     "release": ("transact", "status", "front", "serve"),
 }
 COULD_NOT_RUN = 2

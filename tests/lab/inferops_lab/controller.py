@@ -21,7 +21,8 @@ from .shell import Step, run
 # The Debian whose own Python runs that ansible-core.
 SUITES = {"newest": "trixie", "oldest": "bookworm"}
 PACKAGES = (
-    "python3,python3-venv,python3-dev,git,gcc,libc6-dev,openssh-client,ca-certificates,curl,make,procps,util-linux,rsync,rclone"
+    "python3,python3-venv,python3-dev,git,gcc,libc6-dev,openssh-client,ca-certificates,curl,make,procps,util-linux,"
+    "rsync,rclone,prometheus"
 )
 # Name of the variable that tells `lab`, inside, the process of the machine whose files and mounts to step out to.
 OUTSIDE = "INFEROPS_LAB_OUTSIDE"

@@ -5,10 +5,13 @@ from __future__ import annotations
 
 from typing import Any
 
+from ..observe.figures import figures
 from . import admission, services, unit_texts
 from .host import Host
 from .store import Store
 from .submit import story
+
+HISTORY = 20
 
 
 def describe(host: Host, store: Store) -> dict[str, Any]:
@@ -30,6 +33,8 @@ def describe(host: Host, store: Store) -> dict[str, Any]:
         "admitted": admitted,
         "releases": host.names(store.folder / "releases"),
         "gate": {**record, "age_s": round(host.now() - float(record["t"]))} if record else None,
+        "figures": figures(host, record),
+        "history": store.history()[-HISTORY:],
         "attempt": story(attempt),
         "attempt_running": bool(attempt) and not (attempt or {}).get("outcome"),
         "phase": (attempt or {}).get("phase"),
