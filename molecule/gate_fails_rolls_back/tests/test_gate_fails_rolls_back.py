@@ -32,3 +32,10 @@ def test_the_play_printed_the_forecast_and_the_reason(kept):
     text = (kept / "upgrade.log").read_text()
     assert re.search("forecast", text, re.IGNORECASE)
     assert "min_output_tokens_per_s" in text or "tok/s" in text
+
+
+def test_the_verdict_is_an_artifact_of_the_run(kept, view):
+    """AWX keeps what the run says, not what it says per host."""
+    text = (kept / "upgrade.log").read_text()
+    run = text[text.index("CUSTOM STATS") :].partition("RUN:")[2]
+    assert '"inferops_results"' in run and '"verdict": "fail"' in run and '"outcome": "rolled_back"' in run
