@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import ast
 import lzma
+import os
 import re
 import sys
 import zipfile
@@ -21,6 +22,8 @@ PACKAGE = "sglang"
 LANDMARK = "srt/server_args.py"
 # The server within the package; beside it stand client, tests, the program for images.
 SERVER = "srt/"
+# The largest programs beside it, which the server does not import.
+NOT_SERVER = ("multimodal_gen/", "test/")
 # Where arguments are resolved: seen in 0.4.6 … 0.5.23.
 ARGUMENT_CODE = ("srt/arg_groups/", "srt/server_args", "srt/model_executor/cuda_graph_config.py")
 LARGEST_FILE = 16 << 20
@@ -60,10 +63,20 @@ class FolderStore:
         except OSError:
             return None
 
+    def looks(self, rel: str) -> tuple[int, int] | None:
+        """Return size and time of change of a file."""
+        try:
+            about = (self.package / rel).stat()
+        except OSError:
+            return None
+        return about.st_size, about.st_mtime_ns
+
     def glob(self, prefix: str) -> list[str]:
-        folder = self.package / prefix.rpartition("/")[0]
-        names = (path.relative_to(self.package).as_posix() for path in folder.rglob("*.py"))
-        return sorted(name for name in names if name.startswith(prefix))
+        top, part = str(self.package), prefix.rpartition("/")[0]
+        found = []
+        for folder, dummy, files in os.walk(f"{top}/{part}" if part else top):
+            found += [f"{folder}/{name}"[len(top) + 1 :] for name in files if name.endswith(".py")]
+        return sorted(name for name in found if name.startswith(prefix))
 
     def metadata(self) -> str | None:
         for path in sorted(self.package.parent.glob(f"{PACKAGE}-*.dist-info/METADATA")):
@@ -161,7 +174,12 @@ class SourceTree:
     @property
     def looked_for(self) -> list[str]:
         """The files that were asked for up to now, also those that are absent."""
-        return sorted({*self._text, *self._searched})
+        return sorted(self._text)
+
+    @property
+    def searched(self) -> list[str]:
+        """The files that were searched for a word and not asked for."""
+        return sorted(self._searched.difference(self._text))
 
     def exists(self, rel: str) -> bool:
         return self.read(rel) is not None
@@ -172,9 +190,10 @@ class SourceTree:
         return self.store.glob(prefix)
 
     def search(self, word: str, prefix: str = "") -> Iterator[tuple[str, str]]:
-        """Return (file, text) of each file that holds a word, the server's own first. What is read for it alone is not held."""
+        """Return (file, text) of each file of the server that holds a word, its own first; what is read for it is not held."""
         wanted = word.encode("utf-8")
-        for rel in sorted(self.glob(prefix), key=lambda rel: not rel.startswith(SERVER)):
+        files = (rel for rel in self.glob(prefix) if not rel.startswith(NOT_SERVER))
+        for rel in sorted(files, key=lambda rel: not rel.startswith(SERVER)):
             text = self._text.get(rel)
             self._searched.add(rel)
             if rel not in self._text:  # looked through before it is decoded: few files hold the word

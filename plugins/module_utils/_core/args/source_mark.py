@@ -3,7 +3,8 @@
 
 Of a wheel bytes of the archive: its directory, which has the name and checksum of every file, and the files that were read.
 That takes milliseconds where the hash of the whole wheel takes as long as all else of a kept answer. Of a folder the files that
-were read or looked for in vain, and the names that were listed.
+were read or looked for in vain, and the names that were listed. The thousands of files that were only searched for a word are
+told by what stands for their content: in a wheel the directory's checksums, in a folder size and time of change.
 """
 
 from __future__ import annotations
@@ -33,8 +34,8 @@ def mark_of(tree: Any) -> dict[str, Any]:
     archive = getattr(tree.store, "archive", None)
     if archive is not None:
         return _wheel_mark(archive, [f"sglang/{rel}" for rel in tree.looked_for])
-    files, listed = sorted(tree.looked_for), sorted(tree.listed)
-    return {"files": files, "listed": listed, "sha256": _folder_digest(tree.read, tree.store, files, listed)}
+    asked = [tree.looked_for, sorted(tree.listed), tree.searched]
+    return {"asked": asked, "sha256": _folder_digest(tree.read, tree.store, *asked)}
 
 
 def unchanged(root: str | Path, mark: dict[str, Any]) -> bool:
@@ -51,7 +52,7 @@ def unchanged(root: str | Path, mark: dict[str, Any]) -> bool:
         if package is None:
             return False
         store = FolderStore(package)
-        return bool(_folder_digest(store.read, store, mark["files"], mark["listed"]) == mark["sha256"])
+        return bool(_folder_digest(store.read, store, *mark["asked"]) == mark["sha256"])
     except (OSError, InferopsError):
         return False
 
@@ -80,7 +81,9 @@ def _span_digest(file: IO[bytes], spans: Iterable[Iterable[int]]) -> str:
     return digest.hexdigest()
 
 
-def _folder_digest(read: Callable[[str], str | None], store: Any, files: Iterable[str], listed: Iterable[str]) -> str:
+def _folder_digest(
+    read: Callable[[str], str | None], store: Any, files: Iterable[str], listed: Iterable[str], searched: Iterable[str]
+) -> str:
     digest = hashlib.sha256()
     for rel in files:
         text = read(rel)
@@ -89,5 +92,6 @@ def _folder_digest(read: Callable[[str], str | None], store: Any, files: Iterabl
         digest.update(data)
     for prefix in listed:
         digest.update(f"{prefix}: {store.glob(prefix)}\n".encode())
+    digest.update(repr([store.looks(rel) for rel in searched]).encode())
     digest.update(repr(store.metadata()).encode())
     return digest.hexdigest()

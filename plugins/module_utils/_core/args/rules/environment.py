@@ -18,7 +18,7 @@ DECLARED = ("srt/environ.py", "srt/server_args.py")
 
 
 def unread(ctx: Context) -> Iterator[Finding]:
-    """Name each SGLANG_ variable of the environment that no file of the release mentions, with the one probably meant."""
+    """Name each SGLANG_ variable of the environment that no file of the server mentions, with the one probably meant."""
     mine = [name for name in ctx.env if name.startswith(PREFIX)]
     known = {name for rel in DECLARED for name in _NAME.findall(ctx.tree.read(rel) or "")} if mine else set()
     left = set(mine) - known
@@ -34,7 +34,7 @@ def unread(ctx: Context) -> Iterator[Finding]:
         yield Finding(
             "SGA112",
             "advice" if meant else "info",
-            f"nothing in SGLang {ctx.tree.version} reads {name}" + (f"; did you mean {meant}?" if meant else ""),
+            f"nothing in the server of SGLang {ctx.tree.version} reads {name}" + (f"; did you mean {meant}?" if meant else ""),
             where=f"environment, {name}",
             why="a variable nobody reads changes nothing, and nothing says so",
             do=f"write {meant}" if meant else "remove it, unless a plugin or kernel package reads it",

@@ -19,6 +19,7 @@ from ansible_collections.inferops.sglang.plugins.module_utils._core.args import 
 from ansible_collections.inferops.sglang.plugins.module_utils._core.args import module_input
 from ansible_collections.inferops.sglang.plugins.module_utils._core.args.answers import Answers, code_files, default_answers
 from ansible_collections.inferops.sglang.plugins.module_utils._core.args.kept import check_kept
+from ansible_collections.inferops.sglang.plugins.module_utils._core.args.source import open_source
 from ansible_collections.inferops.sglang.plugins.module_utils._core.cli import main
 from ansible_collections.inferops.sglang.plugins.module_utils._core.errors import InferopsError
 
@@ -223,10 +224,53 @@ def test_a_file_that_was_missed_counts_once_it_is_there(tree, answers):
     assert page(ask(answers, tree)) == 32
 
 
+def unread(report):
+    return [finding.code for finding in report.findings if finding.code == "SGA112"]
+
+
+@pytest.mark.parametrize("place", ["srt/other.py", "srt/deeper/other.py", "kernels.py"])
+@pytest.mark.parametrize("kind", ["tree", "packed"])
+def test_a_file_that_was_only_searched_counts_once_it_has_the_word(kind, place, tree, answers, request, asked_for):
+    source, variable = request.getfixturevalue(kind), {"SGLANG_ELSEWHERE": "1"}
+    assert unread(ask(answers, source, env=variable)) == ["SGA112"]
+    ask(answers, source, env=variable)
+    assert len(asked_for) == 1
+    other = tree / "sglang" / place
+    other.parent.mkdir(exist_ok=True)
+    other.write_text("SGLANG_ELSEWHERE\n")
+    if kind == "packed":
+        with zipfile.ZipFile(source, "a", zipfile.ZIP_DEFLATED) as archive:
+            archive.write(other, f"sglang/{place}")
+    assert unread(ask(answers, source, env=variable)) == []
+    before = other.stat().st_size
+    if kind == "tree":
+        other.write_text("SGLANG_ANYWHERE \n")
+        assert other.stat().st_size == before
+        assert unread(ask(answers, source, env=variable)) == ["SGA112"]
+
+
+def test_what_only_other_programs_read_is_not_read_by_the_server(tree):
+    for name in ("multimodal_gen", "test"):
+        (tree / "sglang" / name).mkdir()
+        (tree / "sglang" / name / "one.py").write_text("SGLANG_ELSEWHERE\n")
+    assert unread(ask(None, tree, env={"SGLANG_ELSEWHERE": "1"})) == ["SGA112"]
+
+
+def test_a_folder_lists_its_files_from_wherever_it_is_named(tree, monkeypatch):
+    (tree / "sglang" / "srt" / "deeper").mkdir()
+    (tree / "sglang" / "srt" / "deeper" / "one.py").touch()
+    for place, name in ((tree / "sglang" / "srt", ".."), (tree / "sglang", "."), (tree, "sglang"), (tree, ".")):
+        monkeypatch.chdir(place)
+        source = open_source(name)
+        assert source.glob("srt/dee") == ["srt/deeper/one.py"]
+        assert source.glob("siz") == ["sizes.py"]
+        assert source.glob("absent/") == []
+
+
 def test_a_damaged_wheel_is_refused_as_it_is_without_kept_answers(packed, answers):
     ask(answers, packed)
     with zipfile.ZipFile(packed) as archive:
-        start = archive.getinfo("sglang/sizes.py").header_offset + 60
+        start = archive.getinfo("sglang/sizes.py").header_offset + 30 + len("sglang/sizes.py") + 2
     content = bytearray(packed.read_bytes())
     content[start] ^= 0xFF
     packed.write_bytes(content)
