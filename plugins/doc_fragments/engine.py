@@ -57,6 +57,17 @@ options:
     type: list
     elements: str
     default: []
+  interpreter:
+    description:
+      - Archive on the host (tar, also gzip, bzip2 or xz) of a relocatable Python. Taken where O(python) is not what the release
+        or the lock needs; unpacked beside the environments, and removed with the last that was made with it.
+      - Empty takes the one in the folder C(interpreter) of O(bundle), if there is one.
+    type: str
+    default: ""
+  interpreter_sha256:
+    description: SHA-256 of O(interpreter); without it the archive is refused.
+    type: str
+    default: ""
 attributes:
   diff_mode:
     description: Thousands of files; the name of the folder tells the difference.

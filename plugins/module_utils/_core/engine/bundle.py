@@ -3,25 +3,17 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 from pathlib import Path
 from typing import Any
 
 from ..errors import InferopsError
+from .brought import SUMS, listed, sha256
 from .plan import Plan
 from .wheels import in_folder
 
-SUMS, BILL, LOCK, WHEELS = "SHA256SUMS", "sbom.cdx.json", "engine.lock", "wheels"
+BILL, LOCK, WHEELS = "sbom.cdx.json", "engine.lock", "wheels"
 _SHOWN = 5
-
-
-def sha256(path: Path) -> str:
-    digest = hashlib.sha256()
-    with path.open("rb") as file:
-        while chunk := file.read(1 << 20):
-            digest.update(chunk)
-    return digest.hexdigest()
 
 
 def seal(folder: Path, version: str) -> bool:
@@ -34,17 +26,17 @@ def seal(folder: Path, version: str) -> bool:
 
 def bill_of_materials(folder: Path, version: str) -> dict[str, Any]:
     """Return what the bundle holds as CycloneDX 1.5; the same files give the same text."""
-    parts = [
-        {
-            "type": "library",
-            "bom-ref": f"pkg:pypi/{wheel.name}@{wheel.version}",
-            "purl": f"pkg:pypi/{wheel.name}@{wheel.version}",
-            "name": wheel.name,
-            "version": wheel.version,
-            "hashes": [{"alg": "SHA-256", "content": sha256(wheel.path)}],
-        }
-        for wheel in in_folder(folder / WHEELS)
-    ]
+    parts: list[dict[str, Any]] = []
+    for wheel in in_folder(folder / WHEELS):
+        purl = f"pkg:pypi/{wheel.name}@{wheel.version}"
+        named = {"type": "library", "bom-ref": purl, "purl": purl, "name": wheel.name, "version": wheel.version}
+        parts.append({**named, "hashes": _digest(wheel.path)})
+    for path in sorted((folder / "interpreter").glob("*")):
+        parts.append({"type": "platform", "bom-ref": f"interpreter/{path.name}", "name": path.name, "hashes": _digest(path)})
+    for path in sorted((folder / "collection").glob("*.tar.gz")):
+        name, dummy, version = path.name.removesuffix(".tar.gz").rpartition("-")
+        named = {"type": "application", "bom-ref": f"collection/{path.name}", "name": name.replace("-", "."), "version": version}
+        parts.append({**named, "hashes": _digest(path)})
     return {
         "bomFormat": "CycloneDX",
         "specVersion": "1.5",
@@ -54,10 +46,14 @@ def bill_of_materials(folder: Path, version: str) -> dict[str, Any]:
     }
 
 
+def _digest(path: Path) -> list[dict[str, str]]:
+    return [{"alg": "SHA-256", "content": sha256(path)}]
+
+
 def verify(folder: Path) -> None:
     """Raise InferopsError unless every file is listed and is what the list says, and every listed file is there."""
     try:
-        lines = (folder / SUMS).read_text(encoding="utf-8").splitlines()
+        named = listed(folder)
     except OSError as exc:
         raise InferopsError(
             "the bundle has no list of checksums, so nothing of it is used",
@@ -65,14 +61,13 @@ def verify(folder: Path) -> None:
             why=exc.strerror,
             do="copy the bundle again",
         ) from exc
-    listed = {name: digest for digest, dummy, name in (line.partition("  ") for line in lines)}
     there = set(_files(folder))
-    wrong = [f"{name} is missing" for name in listed if name not in there]
-    wrong += [f"{name} is not in the list" for name in sorted(there) if name not in listed]
+    wrong = [f"{name} is missing" for name in named if name not in there]
+    wrong += [f"{name} is not in the list" for name in sorted(there) if name not in named]
     wrong += [
         f"{name} is another file than was bundled"
         for name in sorted(there)
-        if name in listed and sha256(folder / name) != listed[name]
+        if name in named and sha256(folder / name) != named[name]
     ]
     if wrong:
         more = f"\n         and {len(wrong) - _SHOWN} more" if len(wrong) > _SHOWN else ""

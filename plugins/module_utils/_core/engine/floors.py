@@ -27,6 +27,7 @@ DRIVERS = {"13": "580", "12": "525"}
 _CUDA_PACKAGES = ("nvidia-cuda-runtime", "cuda-toolkit", "cuda-bindings", "cuda-python")
 # Room for what comes from an index, whose sizes a lock does not tell: an estimate, not a measurement.
 INDEX_MIB, INDEX_SMALL_MIB = 24 * 1024, 2 * 1024
+BRING = "or bring one along: sglang_engine_interpreter_archive"
 _SHOWN = 5
 
 
@@ -60,13 +61,13 @@ def check_python(floors: Floors, lock: Lock, version: str, python: Interpreter, 
     needs, origin = (known[1], f"SGLang {version}") if known else ("", "")
     if wheel is not None:
         needs, origin = (wheel.metadata.get("requires-python") or [""])[0], f"METADATA of {wheel.path.name}"
-    do = "install that Python beside the host's own and set sglang_engine_python to it"
+    do = f"install that Python beside the host's own and set sglang_engine_python to it, {BRING}"
     if satisfies(python.dotted, needs) is False:
         floors.refuse(f"{python.path} is Python {python.dotted}, {needs} is needed [{origin}]", do)
     if lock.python and ".".join(map(str, python.version[:2])) != lock.python:
         floors.refuse(
             f"the lock was resolved for Python {lock.python}, {python.path} is {python.dotted} [head of the lock]",
-            f"set sglang_engine_python to a Python {lock.python}, or make a lock for this one and set sglang_engine_lock",
+            f"set sglang_engine_python to a Python {lock.python}, {BRING}, or make a lock for this one (sglang_engine_lock)",
         )
 
 

@@ -14,6 +14,7 @@ from pathlib import Path
 from ..errors import InferopsError
 from . import floors as floor
 from . import pins
+from .brought import drop_unused
 from .bundle import verify_for
 from .hold import held
 from .host import Interpreter
@@ -67,9 +68,12 @@ def install(wanted: Wanted, how: How) -> tuple[Plan, bool, str]:
             raise InferopsError("the interpreter does not answer", where=wanted.python)
         installer = choose(how.installer, how.uv, how.pip_python, plan.interpreter)
         try:
+            if plan.brought:
+                plan.brought.unpack()
             _make(plan, plan.interpreter, installer, how.sources, lock_fd)
         finally:
             remove(partial(plan.folder))
+            drop_unused(root)
         remove(root / CACHE)
     return make_plan(wanted), True, installer.kind
 

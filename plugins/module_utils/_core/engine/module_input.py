@@ -24,6 +24,8 @@ def shared_spec() -> dict[str, dict[str, Any]]:
         "driver_version": {"type": "str", "default": ""},
         "space_mib": {"type": "int", "default": 0},
         "accepted_pins": {"type": "list", "elements": "str", "default": []},
+        "interpreter": {"type": "str", "default": ""},
+        "interpreter_sha256": {"type": "str", "default": ""},
     }
 
 
@@ -41,4 +43,6 @@ def wanted(params: Mapping[str, Any]) -> Wanted:
         driver=params["driver_version"],
         space_mib=params["space_mib"],
         accepted_pins=list(params["accepted_pins"]),
+        interpreter=params["interpreter"],
+        interpreter_sha256=params["interpreter_sha256"],
     )

@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from . import brought, pins
 from . import floors as floor
-from . import pins
 from .host import Interpreter, ask_interpreter, driver_version, look_at
 from .launch import launch_words
 from .lock import Lock, read_lock
@@ -34,11 +34,22 @@ class Wanted:
     driver: str = ""
     space_mib: int = 0
     accepted_pins: list[str] = field(default_factory=list)
+    interpreter: str = ""
+    interpreter_sha256: str = ""
 
     @property
     def wheels(self) -> str:
         """The folder with the wheels, that of the bundle where there is one; empty means the package index."""
         return f"{self.bundle}/wheels" if self.bundle else self.wheelhouse
+
+    @property
+    def archive(self) -> tuple[Path, str] | None:
+        """The Python that was brought along, and the SHA-256 it must have."""
+        if self.interpreter:
+            return Path(self.interpreter), self.interpreter_sha256
+        bundle = Path(self.bundle)
+        there = sorted((bundle / "interpreter").glob("*")) if self.bundle and (bundle / brought.SUMS).is_file() else []
+        return (there[0], brought.listed(bundle).get(f"interpreter/{there[0].name}", "")) if there else None
 
 
 @dataclass
@@ -52,6 +63,8 @@ class Plan:
     complete: bool
     wheel: Wheel | None
     floors: floor.Floors
+    brought: brought.Brought | None = None
+    """The Python that takes the place of the host's own; None where that one will do."""
 
     @property
     def site_packages(self) -> Path:
@@ -91,7 +104,7 @@ class Plan:
             "source_root": str(self.source or ""),
             "launch": [python, *words],
             "launch_why": why,
-            "has_venv": not isinstance(self.interpreter, Interpreter) or self.interpreter.has_venv,
+            "has_venv": self.brought is not None or not isinstance(self.interpreter, Interpreter) or self.interpreter.has_venv,
             "need_bytes": self.floors.need_bytes,
             "notes": self.floors.notes,
         }
@@ -107,25 +120,55 @@ def make_plan(wanted: Wanted) -> Plan:
     if complete:
         plan.floors.notes.extend(record(folder).get("notes", []))
         return plan
-    if isinstance(interpreter, str):
+    wheels = in_folder(Path(wanted.wheels)) if wanted.wheels and Path(wanted.wheels).is_dir() else []
+    _take_brought(plan, wheels)
+    if isinstance(plan.interpreter, str):
         plan.floors.refuse(
-            f"{wanted.python} is no Python that answers: {interpreter}", "install one and set sglang_engine_python to it"
+            f"{wanted.python} is no Python that answers: {plan.interpreter}",
+            f"install one and set sglang_engine_python to it, {floor.BRING}",
         )
     else:
-        _judge(plan, interpreter)
+        _judge(plan, plan.interpreter, wheels)
     return plan
 
 
-def _judge(plan: Plan, python: Interpreter) -> None:
+def _take_brought(plan: Plan, wheels: list[Wheel]) -> None:
+    """Take the Python that was brought along where the host's own is not what the release or the lock needs."""
+    wanted, own, trial = plan.wanted, plan.interpreter, floor.Floors()
+    archive = wanted.archive
+    if archive is None:
+        return
+    if isinstance(own, Interpreter):
+        floor.check_python(trial, plan.lock, wanted.version, own, _wheel_of(wanted, wheels, own))
+        if not trial.problems:
+            return
+    found = brought.look(*archive, Path(wanted.root))
+    said = found if isinstance(found, str) else found.interpreter
+    if isinstance(found, str) or isinstance(said, str):
+        plan.floors.refuse(
+            f"the Python that was brought along cannot be used: {said}",
+            "copy the archive again, see sglang_engine_interpreter_archive and sglang_engine_interpreter_sha256",
+        )
+        return
+    why = "; ".join(text for text, dummy in trial.problems) or f"{wanted.python}: {own}"
+    plan.brought, plan.interpreter = found, said
+    plan.floors.notes.append(f"Python {said.dotted} of {found.archive.name} is taken: {why}")
+
+
+def _wheel_of(wanted: Wanted, wheels: list[Wheel], python: Interpreter) -> Wheel | None:
+    own = [wheel for wheel in wheels if (wheel.name, wheel.version) == ("sglang", wanted.version)]
+    return best(own, python.target) or (own[0] if own else None)
+
+
+def _judge(plan: Plan, python: Interpreter, wheels: list[Wheel]) -> None:
     wanted, lock, floors = plan.wanted, plan.lock, plan.floors
     house = Path(wanted.wheels) if wanted.wheels else None
-    wheels = in_folder(house) if house is not None and house.is_dir() else []
-    own = [wheel for wheel in wheels if (wheel.name, wheel.version) == ("sglang", wanted.version)]
-    plan.wheel = best(own, python.target) or (own[0] if own else None)
+    plan.wheel = _wheel_of(wanted, wheels, python)
     floor.check_python(floors, lock, wanted.version, python, plan.wheel)
     floor.check_platform(floors, lock, wanted.version, python, wheels_known=house is not None)
     chosen = [] if house is None else floor.check_wheels(floors, lock, python, wheels, house)
     need, origin = floor.needed_bytes(lock, chosen, from_index=house is None, compiled=wanted.compile, space_mib=wanted.space_mib)
+    need += plan.brought.size_bytes if plan.brought and not wanted.space_mib else 0
     floor.check_place(floors, look_at(Path(wanted.root)), need, origin)
     floor.check_driver(floors, lock, wanted.driver or driver_version())
     if plan.wheel is not None:

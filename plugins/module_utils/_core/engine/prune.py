@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ..errors import InferopsError
+from .brought import drop_unused
 from .hold import held
 from .install import partial, remove
 from .plan import MARK, is_complete
@@ -76,6 +77,8 @@ def prune(
         gone = to_remove(there, needed, keep)
         for folder in [] if dry else gone:
             _drop(folder)
+        if not dry:
+            drop_unused(root)
     return gone
 
 
@@ -95,6 +98,7 @@ def absent(folder: Path, state_dir: Path, unit_dirs: Sequence[Path], wait_s: flo
         if not dry:
             _drop(folder)
             remove(partial(folder))
+            drop_unused(folder.parent)
     return True
 
 
