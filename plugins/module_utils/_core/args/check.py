@@ -118,8 +118,13 @@ def check(
         merged = _with_config(table, words, read_text, found)
         parsed = parse(table, merged)
     except ArgvError as stop:
+        if found and answered is None and stop.message.startswith("the following arguments are required"):
+            return _without_file(finished, table, words)  # the file may have them
         error = ArgvError(hide_secrets(stop.message, words), flag=stop.flag)
         return _unparsed(finished, answered, tree, table, words, error)
+
+    if found and live is None:
+        return _without_file(finished, table, words)
 
     def again(changed: Parsed) -> Any:
         return resolve(tree, table, changed, known, model_config, env or {}, read_text=read_text)
@@ -147,6 +152,14 @@ def check(
         found += rule(context)
     found += expecting.expected(context, wanted)
     return finished(table.style, resolution)
+
+
+def _without_file(finished: Callable[..., Report], table: FlagTable, words: list[str]) -> Report:
+    """Report a command line of which a part, in a file, cannot be read: each setting may be another."""
+    path = words[words.index(config_file.FLAG) + 1]
+    fields = sorted(table.fields)
+    undecided = tuple({"field": name, "to": None, "source": None, "guard": None, "needs": [path]} for name in fields)
+    return finished(table.style, Resolution("unknown", f"the options in {path} are not known here", undecided=undecided))
 
 
 def _unparsed(

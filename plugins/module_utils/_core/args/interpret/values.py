@@ -19,7 +19,7 @@ MISSING = _Missing()
 NO_NEEDS: frozenset[str] = frozenset()
 MAX_OPTIONS = 8
 # Python's own refusals that stand in for a validation in SGLang (a limit compared with a None that was never set).
-VALIDATING = frozenset({"TypeError", "ValueError", "ZeroDivisionError"})
+VALIDATING = frozenset({"JSONDecodeError", "TypeError", "ValueError", "ZeroDivisionError"})
 
 
 class Unknown:

@@ -45,7 +45,7 @@ def _forced(ctx: Context, name: str, without: Any) -> Finding:
         "info",
         f"{spelled} is redundant: SGLang {ctx.table.version} turns this off anyway"
         + (f" because of {because}" if because else ""),
-        why=f"without the flag {name} results in on as well" + (f", where {change['guard']}" if change.get("guard") else ""),
+        why=f"without the flag {name} comes out as true, too" + (f", where {change['guard']}" if change.get("guard") else ""),
         do=f"remove {spelled}: the next release may not need it, and the flag would then cost what it turns off",
         source=change.get("source"),
         **ctx.at(spelled),

@@ -326,7 +326,19 @@ def test_a_config_file_counts_like_argv_and_one_out_of_reach_is_said(run):
     argv = [*GOOD, "--config", "engine.yaml"]
     report = run("0.5.23", argv, read_text=lambda _: "cuda-graph-backend-decode: disabled\n")
     assert "SGA301" in codes(report, "error")
-    assert "SGA106" in codes(run("0.5.23", argv, read_text=missing))
+    for words in (argv, ["--config", "engine.yaml"]):  # the model may stand in the file
+        report = run("0.5.23", words, read_text=missing)
+        assert (codes(report), report.outcome, report.exit_status) == (["SGA106"], "unknown", 3)
+        assert (report.effective, report.changed) == ({}, {})
+        assert "page_size" in [entry["field"] for entry in report.undecided]
+    refused = run("0.5.23", [*argv, "--no-such-flag"], read_text=missing)
+    assert "SGA101" in codes(refused, "error")
+
+
+def test_a_text_that_is_no_json_is_refused_as_sglang_reads_it(run):
+    report = run("0.5.23", [*GOOD, "--json-model-override-args", '{"a":'])
+    assert (report.outcome, report.exit_status) == ("fatal", 1)
+    assert "Expecting value" in report.message
 
 
 def test_formats(run):
