@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from ..errors import InferopsError
 from . import config_file
 from .context import Context, hide_secrets, is_secret
-from .facts import Facts
+from .facts import TORCH, Facts
 from .findings import Finding, accept_findings, in_order, read_accept
 from .flags import FlagTable, read_flags
 from .interpret import Resolution, resolve
@@ -76,7 +76,7 @@ def check(
     answers for it.
     """
     tree = source_root if isinstance(source_root, SourceTree) else open_source(source_root)
-    known = Facts.from_dict(facts or {})
+    known = Facts.from_dict(facts or {}).through(tree.read(TORCH))
     accepted = read_accept(accept)
     day = today or datetime.date.today()
     words = [str(word) for word in argv]

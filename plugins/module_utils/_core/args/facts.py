@@ -4,8 +4,9 @@
 from __future__ import annotations
 
 import difflib
+import re
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from typing import Any
 
 from ..errors import InferopsError
@@ -14,6 +15,9 @@ _NUMBERS = {"gpu_count": int, "sm": int, "gpu_memory_mib": int, "gpu_bandwidth_g
 _TEXTS = ("platform", "gpu_name", "cuda_version", "driver_version")
 # 3.0 (Kepler); what is smaller is a compute capability written with its dot, or its major part alone.
 LEAST_SM = 30
+# Beside the package in a site-packages folder: what torch was built for. Read in torch 2.4 … 2.14.
+TORCH = "../torch/version.py"
+_BUILT_FOR = re.compile(r"^(cuda|hip)\b[^=\n]*=[ \t]*(.*)$", re.MULTILINE)
 PLATFORMS = ("cuda", "hip", "cpu", "npu", "xpu", "hpu", "mps", "musa")
 
 
@@ -51,6 +55,18 @@ class Facts:
                     do=f"write {near[0]}" if near else f"use one of {', '.join(known)}",
                 )
         return cls(**{key: _read(key, value) for key, value in raw.items() if value is not None})
+
+    def through(self, torch: str | None) -> Facts:
+        """Return the facts as SGLang sees them: through a torch that was built for processors a host with cards has none.
+
+        torch: text of torch/version.py of the environment, None where it is not known.
+
+        >>> Facts(platform="cuda", sm=120).through("cuda: Optional[str] = None\\nhip: Optional[str] = None\\n").platform
+        'cpu'
+        """
+        built = dict(_BUILT_FOR.findall(torch or ""))
+        without = bool(built) and all(value.strip() == "None" for value in built.values())
+        return replace(self, platform="cpu") if without and self.platform in ("cuda", "hip") else self
 
 
 def _read(key: str, value: Any) -> Any:

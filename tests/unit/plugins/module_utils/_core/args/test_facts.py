@@ -37,3 +37,24 @@ def test_the_nearest_name_is_given():
     with pytest.raises(InferopsError) as caught:
         Facts.from_dict({"gpu_cout": 8})
     assert "gpu_count" in caught.value.do
+
+
+@pytest.mark.parametrize(
+    ("torch", "platform"),
+    [
+        ("cuda: Optional[str] = None\nhip: Optional[str] = None\n", "cpu"),
+        ("cuda = None\nhip = None\n", "cpu"),
+        ("cuda: Optional[str] = '13.0'\nhip: Optional[str] = None\n", "cuda"),
+        ("cuda: Optional[str] = None\nhip: Optional[str] = '6.4'\n", "cuda"),
+        ("__version__ = '2.13.0'\n", "cuda"),
+        ("", "cuda"),
+        (None, "cuda"),
+    ],
+)
+def test_cards_are_none_for_a_torch_that_was_built_for_processors(torch, platform):
+    """The real engine on a host with cards: capacity was read off a card that SGLang did not see."""
+    assert Facts(platform="cuda", sm=120).through(torch).platform == platform
+
+
+def test_a_platform_that_is_not_told_stays_unknown():
+    assert Facts().through("cuda = None\nhip = None\n").platform is None
