@@ -21,6 +21,14 @@ FILL_RATIO = 0.65
 REACHABLE_RATIO = 0.80
 """The same where it is known how unevenly the weights lie on the stages, so that only waste is left."""
 CROWDED_RATIO = 0.75
+SPREAD_ADVICE = (
+    "look at how requests share micro-batches: lower pp_max_micro_batch_size so that requests spread over all slots, "
+    "then raise pp_async_batch_depth; measure each, since neither is proven by its flag"
+)
+UNCROWDED_ADVICE = (
+    "requests are spread over micro-batches already, so the stages wait for something else: see to the causes above first, then "
+    "raise pp_async_batch_depth and measure"
+)
 EAGER_TOLERANCE = 0.99
 
 
@@ -135,8 +143,7 @@ def fill(seen: Observed) -> Finding | None:
         f"the pipeline is poorly filled: {concurrency} requests in flight give {speed:.1f} tok/s, {speed / single:.1f} × one "
         f"request, where {possible:.3g} of {pp_size} stages could work at once ({100 * share:.0f} % of it){shared}{idle}; "
         f"filled at the same speed per stage it would give {single * possible:.0f} tok/s{reach}",
-        "look at how requests share micro-batches: lower pp_max_micro_batch_size so that requests spread over all slots, "
-        "then raise pp_async_batch_depth; measure each, since neither is proven by its flag",
+        SPREAD_ADVICE if slots is None or crowded(point, pp_size) else UNCROWDED_ADVICE,
         lost=1 - share,
         concurrency=concurrency,
         pp_size=pp_size,

@@ -18,6 +18,8 @@ IDLE_CARDS = 0.5
 """Cards busy during a stall, all together: below it, nothing is computed anywhere."""
 PREFILL_RATIO = 0.25
 SCHEDULER_RATIO = 0.35
+ALIKE_RATIO = 0.9
+"""Stages that differ by less are told together."""
 LEAST_READINGS = 8
 """Readings of the engine's counters that a window must hold before its means say anything."""
 
@@ -160,19 +162,21 @@ def scheduler(seen: Observed) -> Finding | None:
     if not found or max(share for share, *dummy in found) < SCHEDULER_RATIO:
         return None
     share, stage, point = max(found, key=lambda item: item[0])
-    forward = numbers(part(point, "engine").get("stage_forward_ratio"))
+    host, forward = (numbers(part(point, "engine").get(f"stage_{name}_ratio")) for name in ("host", "forward"))
     passes = forward[stage] if forward and stage < len(forward) else None
     beside = "" if passes is None else f", passes {100 * passes:.0f} %"
+    all_alike = host is not None and len(host) > 1 and min(host) >= ALIKE_RATIO * share
+    where = "every stage" if all_alike else seen.stage_name(stage)
     return finding(
         "GATE-SCHEDULER",
         f"the scheduler's own work holds the cards up: at {_load(point)} it takes {100 * share:.0f} % of the time of "
-        f"{seen.stage_name(stage)}{beside}",
+        f"{where}{beside}",
         "faster processors, governor performance, no other work on those cores, NUMA binding; fewer requests per micro-batch or "
         "more async depth, so that it is hidden behind passes: measure each",
         lost=share,
         concurrency=point.get("concurrency"),
-        stage=stage,
-        stage_host_ratio=numbers(part(point, "engine").get("stage_host_ratio")),
+        stage=None if all_alike else stage,
+        stage_host_ratio=host,
         stage_forward_ratio=forward,
     )
 

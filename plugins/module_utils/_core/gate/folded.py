@@ -82,11 +82,16 @@ class Folded:
             self._fold()
 
     def over(self, windows: Sequence[tuple[int, int]]) -> Over:
-        """Return what was read in the windows [ns]; a stretch belongs to the window in which its middle lies."""
+        """Return what was read in the windows [ns].
+
+        Only stretches that lie within a window as a whole count: what was booked right before it is none of its own. Where
+        none does, the window is shorter than a stretch, and the one whose middle lies in it speaks.
+        """
         stats: dict[str, Stat] = {}
         readings, seconds = 0, 0.0
         for low, high in windows:
-            inside = [one for one in self._stretches if low <= (one.first_ns + one.last_ns) / 2 <= high]
+            whole = [one for one in self._stretches if low <= one.first_ns and one.last_ns <= high]
+            inside = whole or [one for one in self._stretches if low <= (one.first_ns + one.last_ns) / 2 <= high]
             for one in inside:
                 _join(stats, one.stats)
                 readings += one.readings

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import html
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 ABSENT = "–"
@@ -122,6 +122,18 @@ def bound_ratio(point: Mapping[str, Any]) -> float | None:
     """Return measured / bound of one point."""
     speed, bound = number(point.get("output_tokens_per_s")), number(point.get("bound_tokens_per_s"))
     return None if speed is None or not bound else speed / bound
+
+
+def largest_room(points: Iterable[Mapping[str, Any]]) -> list[str]:
+    """Return one sentence about the point that leaves most of its bound on the table; none where none leaves much.
+
+    >>> points = [{"concurrency": 1, "output_tokens_per_s": 35, "bound_tokens_per_s": 48, "headroom": "passes, but …"}]
+    >>> largest_room([*points, {"concurrency": 8, "output_tokens_per_s": 9, "bound_tokens_per_s": 48, "headroom": None}])
+    ['1 in flight: passes, but …']
+    """
+    rooms = [point for point in points if isinstance(point.get("headroom"), str)]
+    most = min(rooms, key=lambda point: 1.0 if (ratio := bound_ratio(point)) is None else ratio, default=None)
+    return [] if most is None else [f"{load_of(most)}: {most['headroom']}"]
 
 
 def serial_bound(point: Mapping[str, Any]) -> float | None:

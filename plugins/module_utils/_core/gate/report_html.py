@@ -7,7 +7,7 @@ from typing import Any
 
 from . import report_answers, report_charts, report_context, report_hardware, report_points
 from .report_data import ResultFolder
-from .report_format import escape, load_of, mapping, mappings, sentence, texts
+from .report_format import escape, largest_room, mapping, mappings, sentence, texts
 from .report_style import STYLE
 
 
@@ -73,7 +73,7 @@ def _hero(folder: ResultFolder, verdict: str) -> str:
         verdicts = [limit.get("verdict") for point in folder.points for limit in mappings(point.get("limits"))]
         held = f"{verdicts.count('pass')} of {len(verdicts)} limits held."
         said.append(held if verdicts else "No limit was set; figures are observed only.")
-    said += [f"{load_of(point)}: {point['headroom']}." for point in folder.points if isinstance(point.get("headroom"), str)]
+    said += largest_room(folder.points)  # Each point's own stands below its figure.
     lines = "".join(f"<p>{escape(sentence(line))}</p>" for line in said)
     lines += "<ul>" + "".join(f"<li>{escape(reason)}</li>" for reason in reasons) + "</ul>" if reasons else ""
     return f'<section class="hero {escape(verdict)}"><h1>{escape(verdict)}</h1>{lines}</section>'

@@ -12,6 +12,7 @@ from .report_format import (
     cached_share,
     figure,
     interval,
+    largest_room,
     limit_line,
     load_of,
     mapping,
@@ -33,10 +34,7 @@ def render_markdown(folder: ResultFolder) -> str:
     if not folder.finished:
         lines += ["The run ended before a verdict; what it left is below.", ""]
     lines += [f"- {_text(reason)}" for reason in texts(result.get("reasons"))]
-    rooms = [
-        f"- {load_of(point)}: {_text(point['headroom'])}" for point in folder.points if isinstance(point.get("headroom"), str)
-    ]
-    lines += [*rooms, *_table(folder)]
+    lines += [*(f"- {_text(room)}" for room in largest_room(folder.points)), *_table(folder)]
     limits = [(point, limit) for point in folder.points for limit in mappings(point.get("limits"))]
     if limits:
         lines += [

@@ -13,7 +13,7 @@ from .report_format import (
     bound_ratio,
     figure,
     interval,
-    load_of,
+    largest_room,
     mapping,
     mappings,
     number,
@@ -67,20 +67,11 @@ def summary(result: Mapping[str, Any], out: Path) -> str:
     for item in mappings(result.get("diagnosis")):
         lines += folded("cause: ", f"{item.get('code')}: {item.get('message')}")
         lines += folded("do:    ", str(item.get("do")))
-    for note in _rooms(result) + texts(result.get("notes")):
+    for note in largest_room(mappings(result.get("points"))) + texts(result.get("notes")):
         lines += folded("note:  ", note)
     if any(number(point.get("bound_tokens_per_s")) is not None for point in mappings(result.get("points"))):
         lines += folded("bound: ", "; ".join(texts(mapping(result.get("bound")).get("assumptions"))))
     return "\n".join([*lines, f"report: {out / 'report.html'}"])
-
-
-def _rooms(result: Mapping[str, Any]) -> list[str]:
-    """What points that pass leave on the table."""
-    return [
-        f"{load_of(point)}: {point['headroom']}"
-        for point in mappings(result.get("points"))
-        if isinstance(point.get("headroom"), str)
-    ]
 
 
 def _speed(value: Any) -> str:

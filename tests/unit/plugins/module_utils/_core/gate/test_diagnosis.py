@@ -81,6 +81,27 @@ def test_launches_come_before_the_scheduler_while_the_host_has_to_launch_every_k
     assert first(1.0) == ["GATE-SCHEDULER"]
 
 
+def test_a_scheduler_that_is_alike_on_every_stage_names_none_of_them():
+    def said(ratios):
+        result = run({1: 35.6, 16: 156.0})
+        result["points"][1]["engine"] = {"readings": 30, "stage_host_ratio": ratios, "stage_forward_ratio": [0.4] * 8}
+        return next(item for item in diagnose(result, EVIDENCE) if item["code"] == "GATE-SCHEDULER")
+
+    assert "of the time of every stage, passes" in said([0.41, 0.40] * 4)["message"]
+    assert "stage 5 (card 5" in said([0.2] * 5 + [0.6] + [0.2] * 2)["message"]
+
+
+def test_the_advice_for_a_poor_fill_follows_how_requests_share_micro_batches():
+    def advice(size):
+        result = run({1: 35.6, 8: 113.0})
+        seen = {"e2e_ms": 18_000.0, "queue_ms": 0.0, "decode_batch": size}
+        result["points"][1] |= {"output_tokens": {"mean": 256}, "engine": seen}
+        return next(item for item in diagnose(result, EVIDENCE) if item["code"] == "GATE-FILL")["do"]
+
+    assert "lower pp_max_micro_batch_size" in advice(4.0)
+    assert "pp_max_micro_batch_size" not in advice(1.0) and "spread over micro-batches already" in advice(1.0)
+
+
 def test_the_fixed_run_passes_and_still_says_what_is_left():
     found = {item["code"]: item for item in diagnose(run({1: 35.6, 16: 156.4}, limits=(1, 16)), EVIDENCE)}
     assert "GATE-LAUNCH" not in found and "GATE-EAGER" not in found

@@ -33,3 +33,12 @@ def test_windows_are_told_apart_and_a_counter_grows_within_them():
     seen = folded.over([(10 * 10**9, 30 * 10**9)])
     assert (seen.gain("tokens"), seen.seconds, seen.readings) == (140, 20, 21)
     assert folded.over([]).readings == 0
+
+
+@given(st.integers(2, 400), st.integers(1, 40))
+def test_what_a_counter_took_right_before_a_window_is_none_of_its_growth(most, before):
+    """The last requests of a warm-up end as the window opens; their times beside those of the window accused a network."""
+    folded = Folded(most)
+    for reading in range(before + 60):
+        folded.add(reading * 10, {"ended": 0.0 if reading < before else 16.0})
+    assert folded.over([(before * 10, 10**6)]).gain("ended") in (0.0, None) or folded._each > 30
