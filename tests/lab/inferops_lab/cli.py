@@ -49,13 +49,18 @@ def build_parser() -> argparse.ArgumentParser:
     venv.set_defaults(run=_venv)
 
     house = commands.add_parser("wheelhouse", help="bring the wheelhouse and the simulated model up to date")
+    house.add_argument("--cpu", action="store_true", help="also the real SGLang for a CPU (700 MB) and a tiny model for it")
     house.set_defaults(run=_wheelhouse)
     return parser
 
 
-def _wheelhouse(_: argparse.Namespace) -> int:
+def _wheelhouse(args: argparse.Namespace) -> int:
+    python = str(environment.create(cache("venv-pip")))
     print(models.build())
-    print(wheelhouse.build(str(environment.create(cache("venv-pip")))))
+    print(wheelhouse.build(python))
+    if args.cpu:
+        house = wheelhouse.build_cpu(python)
+        print(house, models.build_tiny(house), sep="\n")
     return 0
 
 

@@ -74,8 +74,8 @@ def _settled_state(name: str) -> str:
 
 def default_mounts() -> list[str]:
     """Give the host what there is to install and to serve, read-only."""
-    pairs = ((cache("wheelhouse"), "/srv/wheelhouse"), (cache("models"), "/srv/models"))
-    for source, _ in pairs:
+    pairs = [(cache(name), f"/srv/{name}") for name in ("wheelhouse", "wheelhouse-cpu", "models")]
+    for source, dummy in pairs:
         source.mkdir(exist_ok=True)
     return [f"{source}:{target}:ro" for source, target in pairs]
 

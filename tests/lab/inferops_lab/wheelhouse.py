@@ -19,6 +19,7 @@ from .shell import Step, run
 TOOLS_LOCK = REPOSITORY / "roles" / "sglang_release" / "files" / "tools.lock"
 ROUTER_LOCK = REPOSITORY / "roles" / "sglang_router" / "files" / "router.lock"
 EXTRA_LOCK = REPOSITORY / "tests" / "lab" / "wheelhouse.lock"
+CPU_LOCK = REPOSITORY / "tests" / "lab" / "engine-cpu.lock"
 FAKE = REPOSITORY / "tests" / "fakes"
 # The Python of the hosts, which need not be the one of this machine.
 HOST_PYTHON = (
@@ -27,18 +28,9 @@ HOST_PYTHON = (
     "--abi=cp311",
     "--abi=abi3",
     "--abi=none",
-    *(
-        f"--platform={p}"
-        for p in (
-            "manylinux_2_34_x86_64",
-            "manylinux_2_28_x86_64",
-            "manylinux_2_17_x86_64",
-            "manylinux2014_x86_64",
-            "manylinux_2_5_x86_64",
-            "manylinux1_x86_64",
-            "any",
-        )
-    ),
+    *(f"--platform=manylinux_2_{minor}_x86_64" for minor in range(36, 4, -1)),
+    *(f"--platform=manylinux{year}_x86_64" for year in (2014, 2010, 1)),
+    "--platform=any",
 )
 ENGINE_LOCK = "engine.lock"
 
@@ -55,6 +47,19 @@ def build(python: str = sys.executable) -> Path:
         for job in jobs:
             job.result()
         _write_engine_lock(house)
+    return house
+
+
+def build_cpu(python: str = sys.executable) -> Path:
+    """Return the wheelhouse of the real SGLang for a CPU (700 MB), with ``engine.lock``; brought up to date first."""
+    house = cache("wheelhouse-cpu")
+    house.mkdir(exist_ok=True)
+    with locked("wheelhouse-cpu"):
+        _download(python, CPU_LOCK, house)
+        run([python, FAKE / "build", "cpu-wheel", house])
+        stand_ins = house / "inferops_cpu_stand_ins-1.0-py3-none-any.whl"
+        added = f"inferops-cpu-stand-ins==1.0 --hash=sha256:{hashlib.sha256(stand_ins.read_bytes()).hexdigest()}\n"
+        (house / ENGINE_LOCK).write_text(CPU_LOCK.read_text() + added)
     return house
 
 

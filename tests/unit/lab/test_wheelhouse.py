@@ -14,7 +14,7 @@ def test_a_line_counts_whatever_python_downloads_it():
 
 
 def test_no_line_of_the_real_locks_keeps_a_marker_or_gets_lost():
-    for path in (wheelhouse.TOOLS_LOCK, wheelhouse.ROUTER_LOCK, wheelhouse.EXTRA_LOCK):
+    for path in (wheelhouse.TOOLS_LOCK, wheelhouse.ROUTER_LOCK, wheelhouse.EXTRA_LOCK, wheelhouse.CPU_LOCK):
         text = path.read_text()
         asked = wheelhouse.without_markers(text)
         named = re.findall(r"^([\w.-]+==[^\s;]+)", text, re.M)

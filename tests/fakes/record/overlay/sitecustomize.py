@@ -1,6 +1,8 @@
 """Let SGLang import on a machine without a GPU: no kernel wheel for the CPU exists, and its layers take their torch path.
 
-On PYTHONPATH of the recorded engine only.  Nothing of SGLang is edited.
+On PYTHONPATH of the recorded engine, or installed beside it (`tests/fakes/build cpu-wheel`).  Nothing of SGLang is edited.
+What it does to torch happens when SGLang or torchvision is imported, by whatever process: the check asks the release from one
+whose command line names no SGLang.
 """
 
 import sys
@@ -25,6 +27,8 @@ class _Absent(ModuleType):
 
 class _Finder(MetaPathFinder, Loader):
     def find_spec(self, fullname, path=None, target=None):
+        if fullname in ("torchvision", "sglang.srt"):
+            _patch_torch()
         if fullname == "sgl_kernel.scalar_type":
             raise ModuleNotFoundError(fullname, name=fullname)  # SGLang then uses its own
         if fullname == "sgl_kernel" or fullname.startswith("sgl_kernel."):
@@ -42,13 +46,12 @@ class _Finder(MetaPathFinder, Loader):
         torch.ops.sgl_kernel = _Absent("torch.ops.sgl_kernel")
 
 
-sys.meta_path.insert(0, _Finder())
-
-
 def _patch_torch():
     import torch.library
 
     real = torch.library.register_fake
+    if real.__module__ == __name__:
+        return
 
     def register_fake(op, *args, **kwargs):
         if isinstance(op, str) and op.split("::")[0] in {"torchvision", "sgl_kernel"}:
@@ -58,5 +61,4 @@ def _patch_torch():
     torch.library.register_fake = register_fake
 
 
-if any(name in word for word in sys.orig_argv for name in ("sglang", "multiprocessing", "record")):
-    _patch_torch()
+sys.meta_path.insert(0, _Finder())
