@@ -38,7 +38,7 @@ def samples(host: Host, store: Store, cards: Sequence[Mapping[str, Any]]) -> Ite
         yield "inferops_promoted_info", {"release": promoted}, 1
         spec = store.spec(promoted)
         committed = store.committed(promoted)
-        unit = services.serving_unit(host, store.instance, promoted, committed=committed)
+        unit = services.serving_unit(host, spec, committed=committed)
         yield "inferops_admitted", {}, float(unit is not None and admission.is_open(host, spec))
         yield "inferops_drift", {"kind": "unit"}, float(not committed)
         if unit is not None:

@@ -63,7 +63,7 @@ def decide(host: Host, store: Store, spec: ReleaseSpec, *, replace: bool, window
     """Return what to do for state present."""
     unit_texts.check_exec(spec)
     check_gate(spec)
-    _check_ports(host, spec)
+    _check_ports(host, store, spec)
     _check_space(host, store)
     promoted = store.pointer("promoted")
     history = store.history()
@@ -113,7 +113,7 @@ def decide_rollback(host: Host, store: Store, *, window_s: float, tools: Mapping
 def _same(host: Host, store: Store, spec: ReleaseSpec) -> Decision:
     record = store.gate_record(spec.id)
     regate = record is None or record.get("plan_sha256") != spec.plan_sha256
-    unit = services.serving_unit(host, spec.instance, spec.id, committed=store.committed(spec.id))
+    unit = services.serving_unit(host, spec, committed=store.committed(spec.id))
     figures = forecast.forecast(spec, None, store.history(), gated=regate)
     if unit is None:
         then = ", then gated again since the plan changed" if regate else ""
@@ -168,14 +168,14 @@ def _figures(store: Store, spec: ReleaseSpec, back: ReleaseSpec) -> dict[str, An
     return forecast.forecast(spec, back, store.history(), gated=True)
 
 
-def _check_ports(host: Host, spec: ReleaseSpec) -> None:
+def _check_ports(host: Host, store: Store, spec: ReleaseSpec) -> None:
     """Refuse addresses that something else holds, while all can still be left as it is."""
     wanted = [("127.0.0.1", spec.port, "sglang_service_port")]
     if spec.front["kind"] != "none" and not admission.is_open(host, spec):
         wanted.append((*split_listen(spec.front["listen"]), "sglang_release_front_listen"))
     for address, port, variable in wanted:
         holder = host.listener(address, port)
-        if holder is not None and not holder.belongs_to(spec.instance):
+        if holder is not None and not store.owns(holder):
             raise InferopsError(
                 f"port {port} is taken by {holder}",
                 where=f"{variable}, {holder.address}:{port} on the host",

@@ -19,10 +19,10 @@ def describe(host: Host, store: Store) -> dict[str, Any]:
     promoted = store.pointer("promoted")
     attempt = store.attempt()
     record = store.gate_record(promoted) if promoted else None
-    unit = services.serving_unit(host, store.instance, promoted, committed=store.committed(promoted)) if promoted else None
-    admitted = None
+    unit = admitted = None
     if promoted:
         spec = store.spec(promoted)
+        unit = services.serving_unit(host, spec, committed=store.committed(promoted))
         admitted = admission.is_open(host, spec) if unit else False
     return {
         "instance": store.instance,

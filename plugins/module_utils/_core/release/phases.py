@@ -25,9 +25,10 @@ def start_unit(tx: Transaction, unit: str, spec: ReleaseSpec, *, restarts_allowe
     host, begun = tx.host, tx.host.now()
     deadline = begun + spec.timeouts["start_s"]
     if services.show(host, unit).is_up:
+        wait_for_adopted(tx, unit, spec, deadline)
         return
     holder = host.listener("127.0.0.1", spec.port)
-    if holder is not None and not holder.belongs_to(spec.instance):
+    if holder is not None and not tx.store.owns(holder):
         raise PhaseError(f"{unit} is not started: port {spec.port} is taken by {holder}")
     host.systemctl("daemon-reload")
     host.systemctl("reset-failed", unit)
@@ -54,6 +55,7 @@ def start_unit(tx: Transaction, unit: str, spec: ReleaseSpec, *, restarts_allowe
             # The text of the unit begins with the time, except in its first second.
             tx.progress.say(f"loading, {state.text or state.sub}", elapsed_s=round(now - begun, 1))
         host.sleep(1)
+    wait_for_adopted(tx, unit, spec, deadline)
     if spec.id == tx.spec.id:
         tx.attempt["load_s"] = round(host.now() - begun, 1)
     tx.progress.say(f"ready after {human_seconds(host.now() - begun)}", load_s=round(host.now() - begun, 1))
@@ -61,14 +63,35 @@ def start_unit(tx: Transaction, unit: str, spec: ReleaseSpec, *, restarts_allowe
 
 def ensure_up(tx: Transaction, spec: ReleaseSpec) -> None:
     """Make a promoted release run, in whichever unit it runs already, else in the promoted unit."""
-    if services.serving_unit(tx.host, spec.instance, spec.id, committed=True):
-        return
-    start_unit(tx, unit_texts.promoted_unit(spec.instance), spec, restarts_allowed=3)
+    unit = services.serving_unit(tx.host, spec, committed=True)
+    home = spec.run_unit if spec.adopted else unit_texts.promoted_unit(spec.instance)
+    if unit is None or spec.adopted:
+        start_unit(tx, home, spec, restarts_allowed=3)
+
+
+def wait_for_adopted(tx: Transaction, unit: str, spec: ReleaseSpec, deadline: float) -> None:
+    """Wait until an adopted server lists its model: its unit tells systemd nothing, so it is up from the first moment on."""
+    key, _secrets = tx.store.secrets(spec)
+    said = tx.host.now()
+    while spec.adopted:
+        trouble = proof.models_trouble(tx.host.http, spec.base_url, spec.model["served_name"], key)
+        trouble = trouble or proof.health_trouble(tx.host.http, spec.base_url, key)
+        if trouble is None:
+            return
+        state = services.show(tx.host, unit)
+        if not state.is_up:
+            raise PhaseError(f"{unit} failed while starting: {state.why_down()}")
+        if tx.host.now() >= deadline:
+            raise PhaseError(f"{unit} does not answer before its deadline: {trouble}")
+        if tx.host.now() - said >= SAY_EVERY_S:
+            said = tx.host.now()
+            tx.progress.say(f"loading, {trouble}")
+        tx.host.sleep(1)
 
 
 def stop_release(tx: Transaction, spec: ReleaseSpec) -> None:
     """Stop every unit a release runs in."""
-    units = [unit_texts.run_unit(spec.instance, spec.id)]
+    units = [spec.run_unit]
     if tx.store.committed(spec.id):
         units.append(unit_texts.promoted_unit(spec.instance))
     for unit in units:
@@ -82,7 +105,7 @@ def stop_release(tx: Transaction, spec: ReleaseSpec) -> None:
 def stop_others(tx: Transaction) -> None:
     """Stop what else of this instance runs, such as a candidate that was held: one set of GPUs, one port."""
     for release in tx.host.names(tx.store.folder / "releases"):
-        unit = unit_texts.run_unit(tx.spec.instance, release)
+        unit = tx.store.run_unit(release)
         if release != tx.spec.id and not services.is_down(tx.host, unit):
             tx.progress.say(f"stopping {unit}, which was left running")
             _stop(tx, unit, tx.spec.timeouts["stop_s"])
@@ -123,7 +146,7 @@ def prove_release(tx: Transaction, spec: ReleaseSpec) -> None:
 def gate(tx: Transaction, round_number: int) -> dict[str, Any]:
     """Run the gate on loopback; keep its verdict in the attempt. Never raises for a bad verdict."""
     spec, host = tx.spec, tx.host
-    unit = services.serving_unit(host, spec.instance, spec.id, committed=tx.store.committed(spec.id))
+    unit = services.serving_unit(host, spec, committed=tx.store.committed(spec.id))
     if unit is None:
         raise PhaseError("the server is down before the gate")
     before = services.show(host, unit)
@@ -187,7 +210,7 @@ def gate(tx: Transaction, round_number: int) -> dict[str, Any]:
 def take_evidence(tx: Transaction) -> None:
     """Write down what is known of the candidate before it is stopped, once."""
     folder = tx.folder / "evidence"
-    unit = unit_texts.run_unit(tx.spec.instance, tx.spec.id)
+    unit = tx.spec.run_unit
     state = services.show(tx.host, unit)
     if tx.host.names(folder) or state.active == "inactive":
         return

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from . import unit_texts
 from .host import Host
+from .spec import ReleaseSpec
 
 EXIT_REFUSED = 64
 EXIT_SILENT = 65
@@ -70,9 +71,9 @@ def show(host: Host, unit: str) -> UnitState:
     )
 
 
-def serving_unit(host: Host, instance: str, release: str, *, committed: bool) -> str | None:
-    """Return the unit in which a release is up: its own, or after a boot the promoted one."""
-    units = [unit_texts.run_unit(instance, release)] + ([unit_texts.promoted_unit(instance)] if committed else [])
+def serving_unit(host: Host, spec: ReleaseSpec, *, committed: bool) -> str | None:
+    """Return the unit in which a release is up: its own, or after a boot the promoted one, unless that only pulls in its own."""
+    units = [spec.run_unit] + ([unit_texts.promoted_unit(spec.instance)] if committed and not spec.adopted else [])
     return next((unit for unit in units if show(host, unit).is_up), None)
 
 

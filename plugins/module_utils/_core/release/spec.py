@@ -40,12 +40,14 @@ OPTIONAL: dict[str, tuple[type, ...]] = {
     "gate_context": (dict,),
     "timeouts": (dict,),
     "user": (str, type(None)),
+    "adopted": (dict, type(None)),
 }
 PARTS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     "engine": (("version", "lock_sha256", "python", "site_packages", "launch"), ("container",)),
     "model": (("path", "served_name"), ("revision",)),
     "tools": (("python", "archive"), ()),
     "front": (("kind",), ("listen", "worker", "routers", "key_file", "min_serving_ratio")),
+    "adopted": (("unit",), ("text_sha256",)),
 }
 
 
@@ -70,6 +72,7 @@ class ReleaseSpec:
     gate_context: Mapping[str, Any] = field(default_factory=dict)
     timeouts: Mapping[str, float] = field(default_factory=lambda: dict(DEFAULT_TIMEOUTS))
     user: str | None = None
+    adopted: Mapping[str, Any] | None = None
     raw: Mapping[str, Any] = field(default_factory=dict)
 
     @property
@@ -91,6 +94,11 @@ class ReleaseSpec:
     def in_container(self) -> bool:
         """Return whether the unit text is a quadlet, from which podman makes the unit."""
         return bool(self.engine.get("container"))
+
+    @property
+    def run_unit(self) -> str:
+        """Return the unit in which this release runs before a boot: its own, or the one it was adopted in."""
+        return str(self.adopted["unit"]) if self.adopted else f"sglang-{self.instance}-{self.id}.service"
 
     @property
     def plan_sha256(self) -> str:
@@ -124,7 +132,7 @@ class ReleaseSpec:
                 wanted = " or ".join("null" if kind is type(None) else kind.__name__ for kind in kinds)
                 raise InferopsError(f"{key} is a {type(data[key]).__name__}, not {wanted}", where=f"spec.{key}")
         for part, (required, optional) in PARTS.items():
-            if part in data:
+            if data.get(part) is not None or (part in data and part != "adopted"):
                 _check_keys(data[part], required, optional, f"spec.{part}")
         _check_values(data)
         timeouts = _timeouts(data.get("timeouts", {}))

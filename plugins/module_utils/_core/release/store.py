@@ -12,6 +12,7 @@ from typing import Any
 from ..errors import InferopsError
 from . import unit_texts
 from .host import Host
+from .ports import Listener
 from .redact import read_secrets, secret_values
 from .spec import ReleaseSpec
 
@@ -117,11 +118,12 @@ class Store:
     def texts(self, spec: ReleaseSpec) -> dict[Path, str]:
         """Return every file a submission needs, by path: the release folder and the units that are not enabled by it."""
         folder = self.release_folder(spec.id)
-        run_unit = unit_texts.run_unit(spec.instance, spec.id)
         units = {
             unit_texts.runner_unit(spec.instance): unit_texts.runner_text(spec, self.state_dir, self.unit_dir),
             **unit_texts.front_texts(spec),
         }
+        place = self.defined_by(spec.run_unit, container=spec.in_container)
+        own = {} if spec.adopted else {place: unit_texts.run_unit_text(spec)}
         record = {"id": spec.id, "plan_sha256": spec.plan_sha256, "spec": dict(spec.raw)}
         return {
             folder / "release.json": json.dumps(record, indent=1, sort_keys=True) + "\n",
@@ -129,9 +131,22 @@ class Store:
             folder / "env": "".join(f"{name}={value}\n" for name, value in sorted(spec.env.items())),
             folder / "unit": spec.unit_text,
             folder / "check.json": json.dumps(dict(spec.check), indent=1, sort_keys=True) + "\n",
-            self.defined_by(run_unit, container=spec.in_container): unit_texts.run_unit_text(spec),
+            **own,
             **{self.unit_path(name): text for name, text in units.items()},
         }
+
+    def run_unit(self, release: str) -> str:
+        """Return the unit in which a release runs before a boot; one without a readable record has only its id."""
+        try:
+            return self.spec(release).run_unit
+        except InferopsError:
+            return f"sglang-{self.instance}-{release}.service"
+
+    def owns(self, holder: Listener) -> bool:
+        """Return whether a process that listens is a server or the front of this instance, one that was adopted included."""
+        if holder.belongs_to(self.instance):
+            return True
+        return any(self.run_unit(release) == holder.unit for release in self.host.names(self.folder / "releases"))
 
     def committed(self, release: str) -> bool:
         """Return whether boot would start this release: the text of the promoted unit is the commit point of a promotion."""

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from typing import Any
 
 from ..errors import InferopsError
-from . import admission, phases, unit_texts
+from . import admission, phases
 from .host import Host
 from .phase_error import PhaseError
 from .progress import Progress
@@ -74,7 +74,7 @@ class Transaction:
             phases.stop_release(self, self.back)
         phases.stop_others(self)
         self._phase("start", "start_s")
-        phases.start_unit(self, unit_texts.run_unit(self.spec.instance, self.spec.id), self.spec)
+        phases.start_unit(self, self.spec.run_unit, self.spec)
         self._phase("proof", "proof_s")
         phases.prove_release(self, self.spec)
         if kind in GATED:

@@ -16,10 +16,6 @@ NOTHING_SERVES = 4
 ENROL_STOP_S = 30
 
 
-def run_unit(instance: str, release: str) -> str:
-    return f"sglang-{instance}-{release}.service"
-
-
 def promoted_unit(instance: str) -> str:
     return f"sglang-{instance}.service"
 

@@ -121,6 +121,8 @@ class SimulatedHost:
     def systemctl(self, *words: str, timeout_s: float = 30.0) -> Ran:
         verb, *rest = words
         units = [word for word in rest if word.endswith((".service", ".socket"))]
+        if verb == "cat":
+            return Ran(0, self.text_of(units[0]))
         if verb == "show":
             return Ran(0, self.shown(units[0]))
         with self.effect():
@@ -146,12 +148,16 @@ class SimulatedHost:
         if self.state(unit) in ("active", "activating"):
             return
         text = self.text_of(unit)
+        for other in " ".join(setting(text, "Wants")).split():
+            self.do_start(other)
         for other in " ".join(setting(text, "Conflicts")).split():
             self.do_stop(other)
         for other in list(self.active):
             if unit in " ".join(setting(self.text_of(other), "Conflicts")).split():
                 self.do_stop(other)
-        self.active[unit] = "active" if unit.endswith(".socket") or "release@" in unit else "activating"
+        self.active[unit] = (
+            "active" if unit.endswith(".socket") or "release@" in unit or "notify" not in text.lower() else "activating"
+        )
         self.started[unit] = self.clock
         self.next_pid += 1
         self.pids[unit] = self.next_pid
@@ -208,13 +214,19 @@ class SimulatedHost:
                 shown = f"ActiveState=activating\nSubState={sub}\nResult={'exit-code' if waits else 'success'}\n"
                 return f"{shown}ExecMainStatus={status}\nMainPID=0\nNRestarts={0 if waits else 1}\nStatusText={text}\n"
         pid = self.pids.get(unit, 0) if state in ("active", "activating") else 0
+        known = f"LoadState=loaded\nFragmentPath=/etc/systemd/system/{unit}\n" if self.text_of(unit) else "LoadState=not-found\n"
+        known += f"UnitFileState={'enabled' if unit in self.enabled else 'disabled'}\n"
         code = 1 if state == "failed" else 0
         shown = f"ActiveState={state}\nSubState=x\nResult=exit-code\nExecMainStatus={code}\n"
-        return f"{shown}MainPID={pid}\nNRestarts=0\nStatusText=loading\n"
+        return f"{known}{shown}MainPID={pid}\nNRestarts=0\nStatusText=loading\n"
 
     def serving(self) -> list[str]:
         """Return the engine units that are up."""
-        return [unit for unit in list(self.active) if re.match(r"sglang-(?!.*front)", unit) and self.state(unit) == "active"]
+        return [
+            unit
+            for unit in list(self.active)
+            if re.match(r"sglang-(?!.*front)", unit) and self.state(unit) == "active" and "oneshot" not in self.text_of(unit)
+        ]
 
     def argv_of(self, unit: str) -> list[str]:
         text = self.text_of(unit)
@@ -241,6 +253,8 @@ class SimulatedHost:
         if len(up) != 1:
             return Answer(None, "Connection refused")
         argv = self.argv_of(up[0])
+        if self.clock - self.started.get(up[0], 0) < self.load_s:
+            return Answer(None, "Connection refused")
         if url.endswith("/v1/models"):
             return Answer(200, json.dumps({"data": [{"id": "kimi-k2.6"}]}))
         if url.endswith("/server_info"):
