@@ -126,7 +126,7 @@ plan:
     - C(steps) in order, each with C(name), C(items) and C(why); C(refusals), each with C(what), C(where), C(why), C(do) and
       C(text); C(way) with C(kind) (V(none), V(load), V(reload), V(reboot)) and C(reason).
     - Besides what the steps are made of, C(packages), C(spec), C(pin), C(moved), C(removed), C(extras), C(headers), C(unheld),
-      C(blacklist), C(build), C(fabric_manager), C(prebuilt), C(reboot), C(empty) and C(notes).
+      C(lock), C(blacklist), C(build), C(fabric_manager), C(prebuilt), C(reboot), C(empty) and C(notes).
   returned: success
   type: dict
 problems:

@@ -72,6 +72,8 @@ OF_PACKAGES = (
             r"Held packages were changed and -y was used without",
             r"you have held broken packages",
             r"following packages have unmet dependencies",
+            r"Depsolve Error",
+            r"nothing provides .* needed by",
         ),
         "Somebody moved part of the set, or a package of another maker wants another version of it.",
         "Let the role move the whole set: nvidia_stack_driver_branch or nvidia_stack_driver_version. See `apt-mark showhold` "

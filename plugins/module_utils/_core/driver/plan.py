@@ -40,6 +40,7 @@ class Plan:
     extras: tuple[str, ...]
     headers: tuple[str, ...]
     unheld: tuple[str, ...]
+    lock: tuple[str, ...]
     blacklist: tuple[str, ...]
     build: tuple[str, ...]
     fabric_manager: bool
@@ -116,6 +117,7 @@ def make_plan(facts: Facts, wish: Wish) -> Plan:
         extras=extras,
         headers=headers,
         unheld=unheld,
+        lock=tuple(sorted(f"{package.name}-{package.version}.*" for package in staying)),
         blacklist=blacklist,
         build=build,
         fabric_manager=fabric,

@@ -109,7 +109,7 @@ def _packages(run: Run, root: Path, os_id: str) -> tuple[tuple[Package, ...], tu
         said = run(["rpm", "-qa", "--qf", "%{NAME}\t%{VERSION}-%{RELEASE}\n"])[1]
         locked = _text(root / "etc/dnf/plugins/versionlock.list")
         rows = [line.split("\t") for line in said.splitlines() if line.count("\t") == 1]
-        kept = [Package(name, version, re.search(rf"\b{re.escape(name)}-", locked) is not None) for name, version in rows]
+        kept = [Package(name, version, _locked(locked, name, version)) for name, version in rows]
         return tuple(p for p in kept if belongs(p.name) or EXTRAS.match(p.name)), ()
     said = run(["dpkg-query", "-W", "-f", "${Package}\t${Version}\t${db:Status-Want}\t${db:Status-Status}\n"])[1]
     found, half = [], []
@@ -121,6 +121,11 @@ def _packages(run: Run, root: Path, os_id: str) -> tuple[tuple[Package, ...], tu
     if not half and any((root / "var/lib/dpkg/updates").glob("[0-9]*")):
         half.append("dpkg")
     return tuple(found), tuple(half)
+
+
+def _locked(text: str, name: str, version: str) -> bool:
+    """Say whether the version lock names this version of a package; another version there holds nothing."""
+    return re.search(rf"^{re.escape(name)}-(\d+:)?{re.escape(version)}\.", text, re.MULTILINE) is not None
 
 
 def _pci(root: Path) -> tuple[tuple[Card, ...], int]:

@@ -53,6 +53,7 @@ LINES = [
     (PACKAGES, "E: Could not get lock /var/lib/dpkg/lock-frontend. It is held by process 812 (unattended-upgr)", "DRV-LOCKED"),
     (PACKAGES, "E: dpkg was interrupted, you must manually run 'dpkg --configure -a' to correct the problem.", "DRV-HALF-DONE"),
     (PACKAGES, "E: Held packages were changed and -y was used without --allow-change-held-packages.", "DRV-HELD"),
+    (PACKAGES, "- nothing provides dkms needed by kmod-nvidia-open-dkms-3:580.95.05-1.el9.noarch", "DRV-HELD"),
     (PACKAGES, "cp: error writing '/boot/initrd.img': No space left on device", "DRV-NO-SPACE"),
     (KERNEL, "NVRM: Xid (PCI:0000:41:00): 109, pid=1, Ch 00000007, errorString CTX SWITCH TIMEOUT, Info 0x2c", "DRV-WEDGED"),
 ]

@@ -194,6 +194,13 @@ def test_another_branch_moves_the_whole_set_at_once():
     assert make_plan(done(), Wish(590, reload_allowed=True)).way.kind == "reload"
 
 
+def test_the_version_lock_names_one_version_of_each_package():
+    """On the RHEL family; a list that holds two versions lets the upgrade pass."""
+    rpm = packages("580.95.05-1.el9", names=("kmod-nvidia-open-dkms", "nvidia-driver-cuda"))
+    plan = make_plan(done(os_id="rocky", os_version="9.6", packages=rpm), Wish(580))
+    assert plan.lock == ("kmod-nvidia-open-dkms-580.95.05-1.el9.*", "nvidia-driver-cuda-580.95.05-1.el9.*")
+
+
 def test_packages_with_a_branch_in_their_names_are_replaced_by_those_of_the_other_branch():
     old = packages("580.95.05-0ubuntu1", names=("nvidia-dkms-580-open", "libnvidia-compute-580"))
     plan = make_plan(ubuntu(done(packages=old)), Wish(595, **REBOOT))

@@ -124,10 +124,13 @@ def test_packages_holds_and_what_is_half_done(root):
 
 def test_rpm_packages_and_their_version_lock(root):
     write(root, "etc/os-release", "ID=rocky\nVERSION_ID=9.6\n")
-    write(root, "etc/dnf/plugins/versionlock.list", "nvidia-driver-cuda-3:580.95.05-1.el9.*\n")
-    said = "nvidia-driver-cuda\t580.95.05-1.el9\nkmod-nvidia-open-dkms\t580.95.05-1.el9\nbash\t5-1\n"
+    write(root, "etc/dnf/plugins/versionlock.list", "nvidia-driver-cuda-3:580.95.05-1.el9.*\nnvidia-driver-3:580.82.07-1.el9.*\n")
+    said = (
+        "nvidia-driver-cuda\t580.95.05-1.el9\nnvidia-driver\t580.95.05-1.el9\nkmod-nvidia-open-dkms\t580.95.05-1.el9\nbash\t5-1\n"
+    )
     assert [(p.name, p.held) for p in facts(root, Programs(rpm=said)).packages] == [
         ("nvidia-driver-cuda", True),
+        ("nvidia-driver", False),
         ("kmod-nvidia-open-dkms", False),
     ]
 
