@@ -60,7 +60,7 @@ options:
     description: Where units are that may start an environment.
     type: list
     elements: path
-    default: [/etc/systemd/system, /run/systemd/system]
+    default: [/etc/systemd/system, /run/systemd/system, /etc/containers/systemd]
   wait_s:
     description: How long to wait for another run on the same host [s]. 0 does not wait.
     type: int
@@ -154,7 +154,7 @@ from ..module_utils._core.engine.install import How, install
 from ..module_utils._core.engine.installers import Sources
 from ..module_utils._core.engine.module_input import shared_spec, wanted
 from ..module_utils._core.engine.plan import make_plan
-from ..module_utils._core.engine.prune import absent, prune
+from ..module_utils._core.engine.prune import UNIT_DIRS, absent, prune
 from ..module_utils._core.errors import InferopsError
 
 
@@ -170,7 +170,7 @@ def argument_spec() -> dict:
         "index_password": {"type": "str", "default": "", "no_log": True},
         "keep": {"type": "int", "default": -1},
         "state_dir": {"type": "path", "default": "/var/lib/inferops"},
-        "unit_dirs": {"type": "list", "elements": "path", "default": ["/etc/systemd/system", "/run/systemd/system"]},
+        "unit_dirs": {"type": "list", "elements": "path", "default": list(UNIT_DIRS)},
         "wait_s": {"type": "int", "default": 3600},
     }
 

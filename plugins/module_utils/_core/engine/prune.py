@@ -9,10 +9,12 @@ from pathlib import Path
 
 from ..errors import InferopsError
 from .brought import drop_unused
+from .container import drop_image
 from .hold import held
 from .install import partial, remove
 from .plan import MARK, is_complete
 
+UNIT_DIRS = ("/etc/systemd/system", "/run/systemd/system", "/etc/containers/systemd")
 _RECORDS = ("releases/*/release.json", "releases/*/argv.json", "releases/*/unit")
 
 
@@ -40,7 +42,11 @@ def uses(folder: Path, state_dir: Path, unit_dirs: Iterable[Path], proc: Path = 
         if words in _text(path)
     ]
     found += [
-        Use(f"unit {path.name}", "unit") for unit_dir in unit_dirs for path in unit_dir.glob("*.service") if words in _text(path)
+        Use(f"unit {path.name}", "unit")
+        for unit_dir in unit_dirs
+        for pattern in ("*.service", "*.container")
+        for path in unit_dir.glob(pattern)
+        if words in _text(path)
     ]
     for entry in proc.iterdir() if proc.is_dir() else ():
         if entry.name.isdigit() and (words in _text(entry / "cmdline") or words in _text(entry / "maps")):
@@ -105,6 +111,7 @@ def absent(folder: Path, state_dir: Path, unit_dirs: Sequence[Path], wait_s: flo
 def _drop(folder: Path) -> None:
     """Take the name away first: half of an environment must not pass for one."""
     if folder.exists():
+        drop_image(folder)
         aside = partial(folder)
         remove(aside)
         folder.rename(aside)
