@@ -11,8 +11,8 @@ version_added: 0.1.0
 author: [Inferops (@inferops)]
 description:
   - Holds the host against what an engine in a container needs (podman with quadlets, CDI devices, shared memory, room), fetches
-    the image by its digest, asks its interpreter in a throw-away container without a network, and copies the Python source of SGLang
-    into C(<root>/<version>-<digest>), where the check reads it as it reads a virtual environment.
+    the image by its digest, asks its interpreter in a throw-away container without a network, and copies the Python source of
+    SGLang into C(<root>/<version>-<digest>), where the check reads it as it reads a virtual environment.
   - The folder is made under another name and renamed when it is whole. What serves is not touched.
 options:
   version:

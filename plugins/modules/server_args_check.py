@@ -41,6 +41,25 @@ options:
   live_user:
     description: Account that O(live_python) runs as where the module runs as root. Give that of the server, which may do no more.
     type: str
+  live_container:
+    description:
+      - Image that O(live_python) is in. It is asked in a throw-away container without a network, in which nothing can be written.
+    type: dict
+    options:
+      image:
+        description: Image, by its digest. Empty means that O(live_python) is on the host.
+        type: str
+        default: ""
+      args:
+        description: Words for podman run by which the server gets its devices and its shared memory.
+        type: list
+        elements: str
+        default: []
+      volumes:
+        description: Folders of the host that can be read in it at the same place, such as that of the model.
+        type: list
+        elements: path
+        default: []
 attributes:
   check_mode:
     description: Changes nothing, so it does the same in check mode.
@@ -139,6 +158,14 @@ SPEC = {
     "expect": {"type": "dict", "default": {}},
     "live_python": {"type": "path"},
     "live_user": {"type": "str"},
+    "live_container": {
+        "type": "dict",
+        "options": {
+            "image": {"type": "str", "default": ""},
+            "args": {"type": "list", "elements": "str", "default": []},
+            "volumes": {"type": "list", "elements": "path", "default": []},
+        },
+    },
 }
 
 

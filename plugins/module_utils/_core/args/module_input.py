@@ -20,7 +20,7 @@ from .find_release import find_release
 from .findings import Finding
 from .flags import FlagTable, read_flags
 from .kept import Texts, kept, may_be_kept
-from .live.ask import Interpreter
+from .live.ask import Container, Interpreter
 from .render import render_argv
 from .report import Report
 from .source import SourceTree, open_source
@@ -137,7 +137,11 @@ def diff_with(params: Mapping[str, Any]) -> Difference:
 
 def _interpreter(params: Mapping[str, Any]) -> Interpreter | None:
     python = params.get("live_python")
-    return Interpreter(str(python), _environment(params), user=params.get("live_user")) if python else None
+    if not python:
+        return None
+    said = params.get("live_container") or {}
+    container = Container(said["image"], said.get("args") or (), said.get("volumes") or ()) if said.get("image") else None
+    return Interpreter(str(python), _environment(params), user=params.get("live_user"), container=container)
 
 
 def _table(tree: SourceTree, live: Interpreter | None) -> FlagTable | None:

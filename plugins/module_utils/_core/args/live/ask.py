@@ -54,6 +54,34 @@ class Answer:
 
 
 @dataclass(frozen=True)
+class Container:
+    """An image to ask in; args are what the server gets of the host, volumes the folders that it reads."""
+
+    image: str
+    args: Sequence[str] = ()
+    volumes: Sequence[str] = ()
+    podman: str = "podman"
+
+    def command(self, folder: Path, user: str, env: Mapping[str, str], timeout_s: float) -> list[str]:
+        """Return the words that run a program of the image where only the folder can be written, without a network."""
+        fixed = ["run", "--rm", "--interactive", "--pull=never", "--network=none", "--log-driver=none", "--read-only"]
+        words = [self.podman, *fixed, f"--name={folder.name}", f"--user={user}", f"--timeout={int(timeout_s)}"]
+        words += [f"--workdir={folder}", f"--volume={folder}:{folder}", "--security-opt=label=disable"]
+        words += [f"--volume={path}:{path}:ro" for path in self.volumes if path]
+        return [*words, *(f"--env={name}={value}" for name, value in env.items()), *self.args]
+
+    def remove(self, folder: Path) -> None:
+        """See that nothing of it is left; the program that was started is only its client."""
+        subprocess.run(
+            [self.podman, "rm", "--force", "--ignore", "--time=0", folder.name],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            check=False,
+        )
+
+
+@dataclass(frozen=True)
 class Interpreter:
     """Whom to ask and how. user: the name of the account to ask as, only root can change it; env: the server's."""
 
@@ -62,6 +90,7 @@ class Interpreter:
     user: str | None = None
     timeout_s: float = TIMEOUT_S
     memory_mib: int = MEMORY_MIB
+    container: Container | None = None
 
     def ask(self, argv: Sequence[str]) -> Answer:
         """Return what SGLang makes of argv; never raises for what happens in the other process."""
@@ -86,6 +115,8 @@ class Interpreter:
                 os.chown(path, account.pw_uid, account.pw_gid)
         request = json.dumps({"argv": argv, "noise": sorted(NOISE), "secret": SECRET.pattern})
         with (folder / "answer").open("w+b") as answer, (folder / "said").open("w+b") as said:
+            if account is not None:
+                os.fchown(answer.fileno(), account.pw_uid, account.pw_gid)
             process = self._start(folder, account, answer.fileno(), said.fileno())
             try:
                 if process.stdin is not None:
@@ -95,6 +126,8 @@ class Interpreter:
                 ended = self._wait(process, start)
             finally:
                 _end(process)
+                if self.container is not None:
+                    self.container.remove(folder)
             answer.seek(0)
             said.seek(0)
             return self._read(answer.read(), said.read().decode("utf-8", "replace"), ended, process.returncode)
@@ -109,6 +142,8 @@ class Interpreter:
 
     def _start(self, folder: Path, account: pwd.struct_passwd | None, answer: int, said: int) -> subprocess.Popen[bytes]:
         code = f"from {PACKAGE}.probe import main; main()"
+        if self.container is not None:
+            return self._start_in(self.container, code, folder, account, said)
         groups = os.getgrouplist(account.pw_name, account.pw_gid) if account is not None else None
         try:
             return subprocess.Popen(
@@ -126,6 +161,20 @@ class Interpreter:
             )
         except OSError as exc:
             raise _Unavailable(f"{self.python} does not start: {exc.strerror}") from exc
+
+    def _start_in(
+        self, container: Container, code: str, folder: Path, account: pwd.struct_passwd | None, said: int
+    ) -> subprocess.Popen[bytes]:
+        user = f"{account.pw_uid}:{account.pw_gid}" if account is not None else f"{os.getuid()}:{os.getgid()}"
+        env = {"HOME": str(folder), "TMPDIR": str(folder)} | dict(self.env) | FIXED
+        # A descriptor does not reach into a container, a file of the folder does.
+        code = f"import os, sys; sys.argv[1] = str(os.open('answer', os.O_WRONLY)); {code}"
+        words = container.command(folder, user, env, self.timeout_s)
+        words += [f"--entrypoint={self.python}", container.image, "-c", code, "answer"]
+        try:
+            return subprocess.Popen(words, stdin=subprocess.PIPE, stdout=said, stderr=said, start_new_session=True)
+        except OSError as exc:
+            raise _Unavailable(f"{container.podman} does not start: {exc.strerror}") from exc
 
     def _environment(self, folder: Path) -> dict[str, str]:
         kept = {name: os.environ[name] for name in KEPT if name in os.environ}

@@ -1,5 +1,5 @@
 # GNU General Public License v3.0+ (see https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Engines in containers, with a stand-in podman that runs this interpreter in place of the image's; the story has the real one."""
+"""Engines in containers, with a stand-in podman that runs this interpreter for the image's; the story has the real one."""
 
 from __future__ import annotations
 
