@@ -14,6 +14,8 @@ from ansible_collections.inferops.sglang.plugins.module_utils._core.release.syst
 from ansible_collections.inferops.sglang.plugins.module_utils._core.start_limits import start_limits
 
 TEMPLATES = Path(__file__).resolve().parents[3] / "roles" / "sglang_service" / "templates"
+IMAGE = "registry.example/sglang@sha256:" + "d" * 64
+QUADLET = "sglang.container.j2"
 HARD = ["a b", "50%", "$HOME", 'say "x"', "back\\slash", "", "ünï", "new\nline", "{curly}"]
 
 
@@ -34,6 +36,18 @@ def render():
             "__sglang_service_command": ["/py", "serve", "--release-dir", "/r/@RELEASE@", "--", "/e", "--pp-size", "8"],
             "__sglang_service_full_env": {"HOME": "/h"},
             "__sglang_service_has_secret": False,
+            "__sglang_service_container": {
+                "image": IMAGE,
+                "devices": ["nvidia.com/gpu=all"],
+                "ipc": "host",
+                "shm_mib": 64,
+                "args": [],
+            },
+            "__sglang_service_podman_args": ["--ipc=host"],
+            "__sglang_service_account": {"uid": 997, "group": 996},
+            "sglang_service_engine": {"site_packages": "/opt/inferops/engines/0.5.23-d/site-packages"},
+            "sglang_service_tools": {"archive": "/opt/inferops/tools/t/inferops.pyz"},
+            "sglang_service_model_path": "/srv/models/kimi",
             "__sglang_service_secrets_file": "/etc/inferops/kimi/engine.yaml",
         }
         return environment.from_string((TEMPLATES / name).read_text()).render({**values, **changes})
@@ -92,3 +106,31 @@ def test_numbers_given_on_the_command_line_are_words():
     names = ("sglang_service_model_size_bytes", "sglang_service_load_mib_per_s", "sglang_service_start_base_s")
     words = dict(zip(names, ("595000000000", "200", "900"), strict=True))
     assert environment.from_string(variables["__sglang_service_limits"]).render(words) == start_limits(595_000_000_000, 200, 900)
+
+
+def test_a_quadlet_hands_over_every_word_and_variable_for_systemd_to_read_once(render):
+    words = ["/py", "serve", "--", *HARD]
+    text = render(QUADLET, __sglang_service_command=words, __sglang_service_full_env={"NAME": "50% of $HOME"})
+    (line,) = setting(text, "Exec")
+    assert unquote(line) == words
+    # Behind podman's generator it stands in ExecStart=, where systemd replaces variables.
+    assert ["NAME=50% of $HOME"] in [unquote(value) for value in setting(text, "Environment")]
+
+
+def test_a_quadlet_runs_the_image_by_digest_as_the_account_and_means_ready(render):
+    text = render(QUADLET)
+    assert setting(text, "Image") == [IMAGE]
+    assert (setting(text, "User"), setting(text, "Group")) == (["997"], ["996"])
+    assert setting(text, "Notify") == ["true"]
+    assert setting(text, "AddDevice") == ["nvidia.com/gpu=all"]
+    assert "AddDevice" not in render(QUADLET, __sglang_service_container={"image": IMAGE, "devices": []})
+    assert int(setting(text, "TimeoutStopSec")[0]) > 300
+    assert setting(text, "RestartPreventExitStatus") == ["64"]
+    assert "# Engine: /opt/inferops/engines/0.5.23-d/" in text
+
+
+def test_a_secret_of_a_quadlet_is_in_a_file_alone(render):
+    text = render(QUADLET, __sglang_service_has_secret=True)
+    assert "Volume=/run/inferops-%N/engine.yaml:/run/inferops/engine.yaml:ro" in text
+    assert "--mode=0400 /etc/inferops/kimi/engine.yaml" in text
+    assert "engine.yaml" not in render(QUADLET)
