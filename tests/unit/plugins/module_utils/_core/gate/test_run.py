@@ -130,7 +130,7 @@ def test_a_percentile_of_too_few_requests_is_absent(tmp_path):
         pytest.param(Pace(cached_tokens=4), "inconclusive", "prefix cache", id="R77 cached prompts"),
         pytest.param(Pace(text=""), "fail", "no text was delivered", id="tokens in usage but no text"),
         pytest.param(Pace(text="!"), "fail", "garbage", id="R55 only exclamation marks"),
-        pytest.param(Pace(max_tokens_ignored=True), "fail", "max_tokens", id="R15 max_tokens ignored"),
+        pytest.param(Pace(max_tokens_ignored=True), "fail", "sanity probe: max_tokens", id="R15 max_tokens ignored"),
         pytest.param(Pace(usage_factor=2, running_usage=False), "fail", "max_tokens", id="usage counts double"),
         pytest.param(Pace(usage_factor=0.5, running_usage=False), "inconclusive", "chunks", id="usage counts half"),
         pytest.param(Pace(chunk_tokens=5, running_usage=False), "inconclusive", "cannot be confirmed", id="count not confirmed"),
