@@ -68,6 +68,8 @@ class Installer:
             keep = ["--no-cache-dir"] if sources.wheelhouse else ["--cache-dir", cache]
             words = [*own, "--no-input", "--disable-pip-version-check", "--progress-bar", "off", *keep]
             words += ["--compile" if compiled else "--no-compile"]
+            # What an index answered is said at this level only; without it a refused account reads as "no such version".
+            words += [] if sources.wheelhouse else ["-vv"]
         return [*words, "--no-deps", "--require-hashes", "--requirement", lock, *where]
 
 
@@ -125,7 +127,7 @@ def explain(kind: str, output: str, folder: Path, sources: Sources) -> tuple[str
         )
     if re.search(r"Failed to extract archive|BadZipFile|has an invalid wheel|not a zip file", text):
         return f"a wheel from {sources.wheelhouse or 'the package index'} is damaged\n         {tail}", "fetch that file again"
-    if re.search(r"\b401\b|\b403\b", text):
+    if re.search(r"\b40[13] (?:Client Error|Error|Unauthorized|Forbidden)", text):
         return (
             f"the package index refuses the account\n         {tail}",
             "see sglang_engine_index_username and sglang_engine_index_password",

@@ -165,7 +165,7 @@ def test_a_password_is_in_no_argument_no_file_and_no_message(tmp_path, wish):
     secret = "p@ss word/1"
     spy = script(
         tmp_path / "spy",
-        f'printf "%s\\n" "$0" "$@" > {tmp_path}/argv; env > {tmp_path}/env; echo "401 for $PIP_INDEX_URL" >&2; exit 1',
+        f'printf "%s\\n" "$0" "$@" > {tmp_path}/argv; env > {tmp_path}/env; echo "401 Error for $PIP_INDEX_URL" >&2; exit 1',
     )
     sources = Sources("", "https://index.example/simple", "me", secret)
     with pytest.raises(InferopsError) as refused:
