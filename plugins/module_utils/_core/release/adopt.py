@@ -60,7 +60,7 @@ def read(host: Host, unit: str) -> Running:
             why="systemd cannot take it out of the boot, so after an upgrade two servers would start",
             do="give the text of its quadlet to sglang_release_adopt_command for the inventory, and stop it when you deploy",
         )
-    pid, words = _server_process(host, main)
+    pid, words = server_process(host, main)
     env = dict(item.split("=", 1) for item in _split0(host, pid, "environ") if "=" in item)
     found = take_apart(words, env)
     python, site, version = ("", "", "") if found.image else _engine(host, found, pid)
@@ -193,7 +193,7 @@ def _result(host: Host, store: Store, spec: ReleaseSpec, running: Running, *, ch
     return {"changed": changed, "release": spec.id, "message": told, "way_back": running.unit}
 
 
-def _server_process(host: Host, main: int) -> tuple[int, list[str]]:
+def server_process(host: Host, main: int) -> tuple[int, list[str]]:
     """Return pid and command line of the server: the main process, or the first of its children that is one."""
     waiting = [main]
     first: list[str] = []
