@@ -1,8 +1,8 @@
 # GNU General Public License v3.0+ (see https://www.gnu.org/licenses/gpl-3.0.txt)
 """Start sglang-router from a file: its own command line takes keys as arguments, which every user of the host can read.
 
-Run by the router's environment, started by sglang-router.service. The file holds fields of RouterArgs by name; keys.json of
-$CREDENTIALS_DIRECTORY holds api_key and admin_key. Ready, as systemd is told, means that it answers.
+Run by the environment of the router, started by sglang-router.service. The file holds fields of RouterArgs by name; one without a
+folder is of $CREDENTIALS_DIRECTORY, as is keys.json with api_key and admin_key. Ready, as systemd is told, means that it answers.
 Exit status 64: refused arguments, which would be refused again.
 """
 
@@ -25,8 +25,8 @@ OPENER = urllib.request.build_opener(urllib.request.ProxyHandler({}))
 
 def read(config: str) -> dict:
     """Return the fields of the file, and the keys among them."""
-    fields = json.loads(Path(config).read_text(encoding="utf-8"))
     folder = os.environ.get("CREDENTIALS_DIRECTORY")
+    fields = json.loads(Path(folder or ".", config).read_text(encoding="utf-8"))
     keys = Path(folder, "keys.json") if folder else None
     found = json.loads(keys.read_text(encoding="utf-8")) if keys and keys.exists() else {}
     if found.get("api_key"):
