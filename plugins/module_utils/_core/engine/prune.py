@@ -14,6 +14,7 @@ from .hold import held
 from .install import partial, remove
 from .plan import MARK, is_complete
 
+CACHES = Path("/var/cache/inferops")
 UNIT_DIRS = ("/etc/systemd/system", "/run/systemd/system", "/etc/containers/systemd")
 _RECORDS = ("releases/*/release.json", "releases/*/argv.json", "releases/*/unit")
 
@@ -111,6 +112,9 @@ def absent(folder: Path, state_dir: Path, unit_dirs: Sequence[Path], wait_s: flo
 def _drop(folder: Path) -> None:
     """Take the name away first: half of an environment must not pass for one."""
     if folder.exists():
+        # What was compiled for it is of no use to another engine.
+        for cache in (CACHES / folder.name, *CACHES.glob(f"{folder.name}-*")):
+            remove(cache)
         drop_image(folder)
         aside = partial(folder)
         remove(aside)

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 from ansible_collections.inferops.sglang.plugins.module_utils._core.engine import image as checks
+from ansible_collections.inferops.sglang.plugins.module_utils._core.engine import prune
 from ansible_collections.inferops.sglang.plugins.module_utils._core.engine.container import install, make_plan
 from ansible_collections.inferops.sglang.plugins.module_utils._core.engine.floors import Floors
 from ansible_collections.inferops.sglang.plugins.module_utils._core.engine.image import ImageWanted, digest_of
@@ -176,6 +177,10 @@ def test_an_engine_in_a_container_is_pruned_by_the_same_policy(tmp_path, podman,
     with pytest.raises(InferopsError, match="needed"):
         absent(folder, tmp_path, [quadlets], 0, dry=False)
     monkeypatch.setenv("PATH", str(Path(program.program).parent), prepend=os.pathsep)
+    monkeypatch.setattr(prune, "CACHES", tmp_path / "caches")
+    for name in (folder.name, f"{folder.name}-card", "9.9.9-other"):
+        (tmp_path / "caches" / name).mkdir(parents=True)
     assert absent(folder, tmp_path, [], 0, dry=False)
+    assert [path.name for path in (tmp_path / "caches").iterdir()] == ["9.9.9-other"]
     assert not folder.exists()
     assert not (Path(program.program).parent / "image").exists()
