@@ -114,4 +114,4 @@ def host(folder: ResultFolder) -> str:
     if not chart or not read:
         return ""
     keys = "".join(key(HOST_LINES[name][1], HOST_LINES[name][2]) for name in read)
-    return f'<h2>Host over time</h2><div class="grid2"><div class="panel">{chart}<p class="note">{keys}</p></div></div>'
+    return f'<h2>Load host over time</h2><div class="grid2"><div class="panel">{chart}<p class="note">{keys}</p></div></div>'

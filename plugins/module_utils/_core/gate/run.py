@@ -205,6 +205,8 @@ class Gate:
             if chosen is not None:
                 self.note(chosen)
             await self.sharing.before(self.context)
+            if self.away is not None:
+                self.note("processors and network of the server were not observed: the host told here is the load client's")
             self.folder.result(self.result())
             self._report({"state": "probe", "text": f"gate  asking {model} one question before the load"})
             self.wrong += await probes.sanity(Asker(client, self.plan, model), self.plan, stream_interval=self._stream_interval)

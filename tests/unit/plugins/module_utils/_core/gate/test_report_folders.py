@@ -125,7 +125,7 @@ def test_a_whole_folder_shows_everything_and_the_pass_it_holds(tmp_path):
         "8 of 9",
         "cached turns",
         "60 %",
-        "Host over time",
+        "Load host over time",
         "Output tok/s by arrival rate",
         "serial 60",
         "give up to 1.8",

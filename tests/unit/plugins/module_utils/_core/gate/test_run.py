@@ -397,6 +397,7 @@ def test_cards_of_the_clients_machine_are_not_those_of_a_server_elsewhere(tmp_pa
         result = run_gate(url, plan, tmp_path, open_nvml=lambda: Nvml(library), context=context)
     assert result["verdict"] == "pass" and result["gpus"] == []
     assert any("cards were not observed" in note and "another machine" in note for note in result["notes"])
+    assert any("processors and network of the server were not observed" in note for note in result["notes"])
 
 
 def test_readings_beside_the_load_come_five_times_a_second_and_name_only_what_was_read(tmp_path):
