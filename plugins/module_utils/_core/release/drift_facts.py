@@ -8,7 +8,7 @@ import csv
 import hashlib
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -42,7 +42,7 @@ def read(host: Host, store: Store, spec: ReleaseSpec) -> Facts:
         serving_unit=unit,
         pid=pid,
         texts=_texts(host, store, spec, promoted),
-        drop_ins=() if spec.adopted else tuple(shown.get("DropInPaths", "").split() + _more_drop_ins(host, promoted, unit)),
+        drop_ins=() if spec.adopted else _drop_ins(host, {promoted, unit or spec.run_unit}),
         needs_reload={"yes": True, "no": False}.get(shown.get("NeedDaemonReload", "")),
         enabled=_shown(host, promoted).get("UnitFileState") if not spec.in_container else None,
         argv=words[1] if words else None,
@@ -92,11 +92,10 @@ def _shown(host: Host, unit: str) -> dict[str, str]:
     return dict(line.split("=", 1) for line in answer.output.splitlines() if "=" in line)
 
 
-def _more_drop_ins(host: Host, promoted: str, unit: str | None) -> list[str]:
-    """Return what a boot would add: drop-ins of the promoted unit while the process runs in the unit with the id."""
-    if unit == promoted:
-        return []
-    return _shown(host, promoted).get("DropInPaths", "").split()
+def _drop_ins(host: Host, units: Iterable[str]) -> tuple[str, ...]:
+    """Return what was added to these units; a drop-in for every service is the system's own."""
+    paths = {path for unit in units for path in _shown(host, unit).get("DropInPaths", "").split()}
+    return tuple(sorted(path for path in paths if "/service.d/" not in path))
 
 
 def _texts(host: Host, store: Store, spec: ReleaseSpec, promoted: str) -> dict[str, tuple[str | None, str | None]]:

@@ -215,6 +215,8 @@ class SimulatedHost:
                 return f"{shown}ExecMainStatus={status}\nMainPID=0\nNRestarts={0 if waits else 1}\nStatusText={text}\n"
         pid = self.pids.get(unit, 0) if state in ("active", "activating") else 0
         known = f"LoadState=loaded\nFragmentPath=/etc/systemd/system/{unit}\n" if self.text_of(unit) else "LoadState=not-found\n"
+        drop_ins = [name for name in self.files if f"/{unit}.d/" in name or "/service.d/" in name]
+        known += f"DropInPaths={' '.join(drop_ins)}\n"
         known += f"UnitFileState={'enabled' if unit in self.enabled else 'disabled'}\n"
         code = 1 if state == "failed" else 0
         shown = f"ActiveState={state}\nSubState=x\nResult=exit-code\nExecMainStatus={code}\n"

@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 import json
+import os
+import signal
+import subprocess
+import sys
+import time
 
 import pytest
 import yaml
 from ansible_collections.inferops.sglang.plugins.module_utils._core.errors import InferopsError
 from ansible_collections.inferops.sglang.plugins.module_utils._core.profile import launch_args, validate_profile
 from ansible_collections.inferops.sglang.plugins.module_utils._core.release import info
-from ansible_collections.inferops.sglang.plugins.module_utils._core.release.adopt import adopt, read
+from ansible_collections.inferops.sglang.plugins.module_utils._core.release.adopt import adopt, read, server_process
 from ansible_collections.inferops.sglang.plugins.module_utils._core.release.found import from_text, inventory, take_apart
+from ansible_collections.inferops.sglang.plugins.module_utils._core.release.host_real import RealHost
 from ansible_collections.inferops.sglang.plugins.module_utils._core.release.ports import Listener
 from ansible_collections.inferops.sglang.plugins.module_utils._core.release.runner import ensure_admitted
 
@@ -188,6 +194,26 @@ def test_a_server_behind_a_shell_is_found():
     host.files[f"/proc/{main}/cmdline"] = "/bin/bash\0/opt/run.sh"
     host.files[f"/proc/{main}/task/{main}/children"] = "777 "
     assert read(host, OLD).pid == 777
+
+
+def test_a_real_process_behind_a_real_shell_is_found():
+    """The words after -c stand for a server; what is read is /proc of this machine."""
+    engine = f"'{sys.executable}' -c 'import time; time.sleep(30)' sglang.launch_server --model-path /m --api-key {CANARY}"
+    process = subprocess.Popen(["sh", "-c", f"{engine} & wait"], start_new_session=True)
+    try:
+        deadline = time.monotonic() + 10
+        while True:
+            try:
+                pid, words = server_process(RealHost(), process.pid)
+                break
+            except InferopsError:
+                assert time.monotonic() < deadline
+                time.sleep(0.05)
+        assert pid != process.pid
+        assert take_apart(words, {}).argv == ("--model-path", "/m")
+    finally:
+        os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
 
 
 DOCKER = """docker run --gpus all --ipc=host -p 8000:30000 -v /srv/models:/models -e NCCL_DEBUG=INFO \\

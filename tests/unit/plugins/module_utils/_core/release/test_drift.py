@@ -114,6 +114,11 @@ def newer_weights(host, store, env):
     os.utime(env / "model/m.safetensors", (host.clock + 9, host.clock + 9))
 
 
+def drop_in(host, store, env):
+    host.files["/usr/lib/systemd/system/service.d/10-of-the-distribution.conf"] = ""
+    host.files[f"{PROMOTED}.d/mine.conf"] = "[Service]\nEnvironment=A=1\n"
+
+
 def stopped(host, store, env):
     host.do_stop(f"sglang-kimi-{store.pointer('promoted')}.service")
 
@@ -133,6 +138,7 @@ CHANGES = {
     removed_file: "DRIFT-FILES",
     other_config: "DRIFT-CONFIG",
     newer_weights: "DRIFT-WEIGHTS",
+    drop_in: "DRIFT-DROPIN",
     stopped: "DRIFT-DOWN",
     disabled: "DRIFT-BOOT",
 }
