@@ -18,11 +18,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from ..engine.host import look_at
 from ..errors import InferopsError
 from ..topology.checkpoint import model_facts
 from . import proven
 from .carry import GIB, NotStarted, carry, on_disk
-from .keep import Pruned, prune
+from .keep import Pruned, prune, read_only
 from .listing import File, listing, no_program, refusal
 from .source import NAME, Source, source_from
 from .warm import available, warm
@@ -121,7 +122,7 @@ def fetch(wanted: Wish, *, check_mode: bool = False, environ: Mapping[str, str] 
         )
     source, files = fetcher.listed()
     size = sum(file.size for file in files.values())
-    fetcher.check_space(size)
+    fetcher.check_place(size)
     if check_mode:
         return fetcher.result(changed=True, fetched_bytes=size, origin=source.text, message=f"would fetch {size / GIB:.1f} GiB")
     with fetcher.locked() as descriptor:
@@ -159,10 +160,14 @@ class _Fetcher:
     def _list(self, source: Source) -> dict[str, File]:
         return listing(source, self.wanted.revision, token=self.wanted.token, environment=self.environ)
 
-    def check_space(self, size: int) -> None:
+    def check_place(self, size: int) -> None:
         wanted = self.wanted
-        near = next(path for path in (wanted.root, *wanted.root.parents) if path.is_dir())
-        free = shutil.disk_usage(near).free
+        place = look_at(wanted.root)
+        if place.read_only or not place.writable:
+            why = "its file system is mounted read-only" if place.read_only else "it is no folder that this user may write to"
+            what = f"{wanted.name} {wanted.revision} cannot be fetched: {place.existing} cannot be written"
+            raise InferopsError(what, where=str(wanted.root), why=why, do="make it writable or choose another sglang_model_root")
+        free = place.free_bytes
         missing = max(0, size - on_disk(self.partial)) + int(wanted.reserve_mib * 2**20)
         if missing <= free:
             return
@@ -204,7 +209,7 @@ class _Fetcher:
         found = self._proven(self.partial, before, {**files, **_hashes_on(files, wanted.sha256)})
         model_facts(str(self.partial), weights_required=wanted.weights_required, accepted_code=wanted.accepted_code)
         shutil.rmtree(self.partial / HOME, ignore_errors=True)
-        _read_only(self.partial)
+        read_only(self.partial)
         os.sync()
         proven.write(wanted.beside("json"), found, revision=wanted.revision, source=source.text, proven_at=int(time.time()))
         self.partial.rename(wanted.folder)
@@ -285,14 +290,6 @@ class _Fetcher:
 def _hashes_on(files: Mapping[str, File], wanted: Mapping[str, File]) -> dict[str, File]:
     """Return the wanted hashes with the sizes that are known beside them."""
     return {name: File(files[name].size if name in files else -1, file.sha256) for name, file in wanted.items()}
-
-
-def _read_only(folder: Path) -> None:
-    for parent, folders, names in os.walk(folder):
-        for name in (*folders, *names):
-            path = Path(parent, name)
-            path.chmod(0o555 if path.is_dir() else 0o444)
-    folder.chmod(0o555)
 
 
 def warm_up(wanted: Wish) -> str:

@@ -68,3 +68,12 @@ def _remove(path: Path) -> None:
     shutil.rmtree(aside)
     for ending in (RECORD, ".lock", ".progress"):
         path.with_name(f".{path.name}{ending}").unlink(missing_ok=True)
+
+
+def read_only(folder: Path) -> None:
+    """Take the right to write from a folder and all in it."""
+    for parent, folders, names in os.walk(folder):
+        for name in (*folders, *names):
+            path = Path(parent, name)
+            path.chmod(0o555 if path.is_dir() else 0o444)
+    folder.chmod(0o555)

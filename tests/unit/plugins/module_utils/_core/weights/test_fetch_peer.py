@@ -130,6 +130,13 @@ def test_space_is_known_before_anything_is_fetched(from_peer):
         fetch(wanted, check_mode=True)
 
 
+@pytest.mark.parametrize("check_mode", [True, False])
+def test_a_target_that_cannot_be_written_is_told_before_anything_is_fetched(from_peer, tmp_path, check_mode):
+    (tmp_path / "file").touch()
+    with pytest.raises(InferopsError, match=f"{tmp_path}/file cannot be written"):
+        fetch(from_peer(root=str(tmp_path / "file" / "models")), check_mode=check_mode)
+
+
 def test_a_peer_that_has_it_is_taken_first(from_peer, options, tmp_path, model):
     fetch(from_peer())
     shutil.move(model, tmp_path / "gone")
