@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 import threading
 import time
+from http.client import HTTPException
 from pathlib import Path
 from urllib.request import Request, urlopen
 
@@ -175,3 +177,49 @@ def test_a_server_with_a_key_stays_out_of_a_router_without_one(start, router, en
     enrolled = enrol(server.url, process.url)
     assert "takes requests without a key" in enrolled.stderr.readline()
     assert RouterApi(process.url).workers() == {}
+
+
+def test_servers_are_replaced_one_by_one_while_clients_go_on_asking_and_none_sees_an_error(start, router, enrol):
+    """The order of a transaction, with the program of its unit: leave, drain, stop, start, enrol."""
+    process = router(keys={"api_key": CLIENT, "admin_key": ADMIN})
+    api = RouterApi(process.url, ADMIN)
+
+    def new():
+        return start("--served-model-name", "kimi", "--api-key", CLIENT, "--enable-metrics", timescale=8)
+
+    def listed(server):
+        return server.url in api.workers() and api.workers()[server.url].healthy
+
+    fleet = [(server, enrol(server.url, process.url)) for server in (new(), new())]
+    until(lambda: all(listed(server) for server, _ in fleet))
+    over, wrong, whole = threading.Event(), [], []
+
+    def client(tokens):
+        while not over.is_set():
+            try:
+                whole.append(ask(process.url, tokens, CLIENT) >= tokens)
+            except (OSError, HTTPException) as exc:
+                wrong.append(repr(exc))
+
+    clients = [threading.Thread(target=client, args=(tokens,)) for tokens in (16, 16, 600)]
+    for each in clients:
+        each.start()
+    replaced = []
+    for server, enrolled in fleet:
+        enrolled.terminate()
+        assert enrolled.wait(20) == 0
+        until(lambda server=server: re.search(r"num_running_reqs\{.*\} 0\.0", server.get("/metrics")[1].decode()))
+        server.process.kill()
+        server.process.wait(20)
+        fresh = new()
+        enrol(fresh.url, process.url)
+        until(lambda fresh=fresh: listed(fresh))
+        replaced.append(fresh)
+    seen = [server.log.count("POST /v1/chat") for server in replaced]
+    until(lambda: all(server.log.count("POST /v1/chat") > before for server, before in zip(replaced, seen, strict=True)))
+    over.set()
+    for each in clients:
+        each.join()
+    assert wrong == []
+    assert all(whole) and len(whole) > 20
+    assert sorted(api.workers()) == sorted(server.url for server in replaced)
