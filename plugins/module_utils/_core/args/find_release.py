@@ -7,7 +7,8 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from ..errors import InferopsError
-from .source import LANDMARK, PACKAGE
+from .source import LANDMARK
+from .store import PACKAGE
 
 
 def find_release(wanted: str, folders: Sequence[str | Path]) -> Path:

@@ -4,20 +4,17 @@
 from __future__ import annotations
 
 import ast
-import lzma
-import os
 import re
 import sys
 import zipfile
-import zlib
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 from ..errors import InferopsError
 from .outline import UNPARSABLE, Outline, outline_at_once, outline_of, whole
+from .store import PACKAGE, FolderStore, Store, WheelStore, decoded
 
-PACKAGE = "sglang"
 # Every release since 0.4.3 has this file; a folder without it is not the server's package.
 LANDMARK = "srt/server_args.py"
 # The server within the package; beside it stand client, tests, the program for images.
@@ -26,127 +23,9 @@ SERVER = "srt/"
 NOT_SERVER = ("multimodal_gen/", "test/")
 # Where arguments are resolved: seen in 0.4.6 … 0.5.23.
 ARGUMENT_CODE = ("srt/arg_groups/", "srt/server_args", "srt/model_executor/cuda_graph_config.py")
-LARGEST_FILE = 16 << 20
 _VERSION = re.compile(r"^__version__\s*=\s*(?:version\s*=\s*)?['\"]([^'\"]+)['\"]", re.MULTILINE)
 _METADATA_VERSION = re.compile(r"^Version:\s*(\S+)", re.MULTILINE)
 _WHEEL_NAME = re.compile(r"^sglang-([^-]+)-")
-
-
-class Store(Protocol):
-    """Where the files of the package lie."""
-
-    def read(self, rel: str) -> str | None: ...
-
-    def read_bytes(self, rel: str) -> bytes | None: ...
-
-    def glob(self, prefix: str) -> list[str]: ...
-
-    def metadata(self) -> str | None: ...
-
-
-class FolderStore:
-    """A ``sglang`` package folder."""
-
-    def __init__(self, package: Path) -> None:
-        self.package = package
-
-    def read(self, rel: str) -> str | None:
-        return _decoded(self.read_bytes(rel))
-
-    def read_bytes(self, rel: str) -> bytes | None:
-        path = self.package / rel
-        try:
-            if not path.is_file():  # a pipe or a device would never end
-                return None
-            _small_enough(path.stat().st_size, str(path))
-            return path.read_bytes()
-        except OSError:
-            return None
-
-    def looks(self, rel: str) -> tuple[int, int] | None:
-        """Return size and time of change of a file."""
-        try:
-            about = (self.package / rel).stat()
-        except OSError:
-            return None
-        return about.st_size, about.st_mtime_ns
-
-    def glob(self, prefix: str) -> list[str]:
-        top, part = str(self.package), prefix.rpartition("/")[0]
-        found = []
-        for folder, dummy, files in os.walk(f"{top}/{part}" if part else top):
-            found += [f"{folder}/{name}"[len(top) + 1 :] for name in files if name.endswith(".py")]
-        return sorted(name for name in found if name.startswith(prefix))
-
-    def metadata(self) -> str | None:
-        for path in sorted(self.package.parent.glob(f"{PACKAGE}-*.dist-info/METADATA")):
-            return path.read_text(encoding="utf-8", errors="replace")
-        return None
-
-
-class WheelStore:
-    """A ``sglang`` wheel; files are read straight out of the archive."""
-
-    def __init__(self, wheel: Path) -> None:
-        try:
-            self.archive = zipfile.ZipFile(wheel)
-        except (zipfile.BadZipFile, OSError, ValueError, NotImplementedError) as exc:
-            raise _damaged(wheel, None, exc) from exc
-        self.wheel = wheel
-        self.names = set(self.archive.namelist())
-
-    def read(self, rel: str) -> str | None:
-        return _decoded(self.read_bytes(rel))
-
-    def read_bytes(self, rel: str) -> bytes | None:
-        name = f"{PACKAGE}/{rel}"
-        return self._bytes(name) if name in self.names else None
-
-    def glob(self, prefix: str) -> list[str]:
-        full = f"{PACKAGE}/{prefix}"
-        cut = len(PACKAGE) + 1
-        return sorted(name[cut:] for name in self.names if name.startswith(full) and name.endswith(".py"))
-
-    def metadata(self) -> str | None:
-        for name in sorted(self.names):
-            if name.startswith(f"{PACKAGE}-") and name.endswith(".dist-info/METADATA"):
-                return self._bytes(name).decode("utf-8", "replace")
-        return None
-
-    def _bytes(self, name: str) -> bytes:
-        _small_enough(self.archive.getinfo(name).file_size, f"{self.wheel}, {name}")
-        try:
-            return self.archive.read(name)
-        except (zipfile.BadZipFile, zlib.error, lzma.LZMAError, EOFError, OSError, RuntimeError, ValueError) as exc:
-            raise _damaged(self.wheel, name, exc) from exc
-
-
-def _decoded(data: bytes | None) -> str | None:
-    """Return the text of a file, its lines ended by a newline alone, None where it is not UTF-8."""
-    try:
-        text = None if data is None else data.decode("utf-8")
-    except UnicodeDecodeError:
-        return None
-    return text.replace("\r\n", "\n").replace("\r", "\n") if text and "\r" in text else text
-
-
-def _damaged(wheel: Path, name: str | None, exc: Exception) -> InferopsError:
-    return InferopsError(
-        f"{wheel.name} is damaged",
-        where=f"{wheel}, {name}" if name else str(wheel),
-        why=str(exc),
-        do="download the wheel again and compare its SHA-256",
-    )
-
-
-def _small_enough(size: int, where: str) -> None:
-    if size > LARGEST_FILE:
-        raise InferopsError(
-            f"a file of {size >> 20} MiB is no source of SGLang",
-            where=where,
-            why=f"the largest source file of any release is below {LARGEST_FILE >> 20} MiB",
-            do="give the wheel or folder as published",
-        )
 
 
 class SourceTree:
@@ -198,7 +77,7 @@ class SourceTree:
             self._searched.add(rel)
             if rel not in self._text:  # looked through before it is decoded: few files hold the word
                 data = self.store.read_bytes(rel)
-                text = _decoded(data) if data is not None and wanted in data else None
+                text = decoded(data) if data is not None and wanted in data else None
             if text is not None and word in text:
                 yield rel, text
 

@@ -46,7 +46,8 @@ def unchanged(root: str | Path, mark: dict[str, Any]) -> bool:
             with path.open("rb") as file:
                 size = os.fstat(file.fileno()).st_size
                 return bool(size == mark["size"] and _span_digest(file, mark["spans"]) == mark["sha256"])
-        from .source import FolderStore, package_in  # deferred: a wheel needs none of it
+        from .source import package_in  # deferred: a wheel needs none of it
+        from .store import FolderStore
 
         package = package_in(path)
         if package is None:

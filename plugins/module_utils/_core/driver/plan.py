@@ -179,7 +179,7 @@ def _notes(facts: Facts, in_set: list[names.Package]) -> list[str]:
         notes.append("no NVIDIA card is on the PCI bus: flavour and branch could not be held against one")
     if facts.loaded and in_set and not any(same_version(p.version, facts.loaded.version) for p in in_set):
         notes.append(
-            f"module {facts.loaded.version} is in the kernel, the packages are of another version: a reboot is still due (R37)"
+            f"module {facts.loaded.version} is in the kernel, the packages are of another version: a reboot is still due"
         )
     if facts.next.release != facts.running.release:
         notes.append(f"kernel {facts.running.release} runs, {facts.next.release} is booted next")

@@ -9,7 +9,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..flags import UNKNOWN
-from ..source import PACKAGE, SourceTree
+from ..source import SourceTree
+from ..store import PACKAGE
 
 
 def tail(node: ast.expr | None) -> str:
