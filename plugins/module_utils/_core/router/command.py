@@ -47,4 +47,5 @@ def credential(name: str | None) -> str | None:
 
 
 def say(text: str) -> None:
-    print(text, file=sys.stderr, flush=True)
+    sys.stderr.write(text + "\n")
+    sys.stderr.flush()
