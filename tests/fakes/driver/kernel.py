@@ -21,7 +21,18 @@ from pathlib import Path
 
 HOME = Path("/var/lib/fake-kernel")
 STATE = HOME / "state.json"
-PLAYS = ("modprobe", "modinfo", "dkms", "mokutil", "dmesg", "shutdown", "update-initramfs", "nvidia-modprobe", "fake-kernel")
+PLAYS = (
+    "modprobe",
+    "modinfo",
+    "dkms",
+    "mokutil",
+    "dmesg",
+    "shutdown",
+    "update-initramfs",
+    "dracut",
+    "nvidia-modprobe",
+    "fake-kernel",
+)
 DEFAULTS = {
     "cards": 2,
     "device": "0x2bb5",
@@ -78,18 +89,27 @@ def render(state: dict) -> None:
         node.unlink()
     for name in nodes:
         (Path("/dev") / name).touch()
-    user = subprocess.run(
-        ["dpkg-query", "-W", "-f", "${Version}", "libnvidia-ml1"], capture_output=True, text=True, check=False
-    ).stdout
+    user = user_space()
     conf = [f"count {state['cards']}"]
     if loaded:
         version.write_text(loaded[0] + "\n")
         said.write_text((OPEN if loaded[1] == "open" else CLOSED).format(loaded[0]))
         conf.append(f"driver {loaded[0]}")
-    if not loaded or user.partition("-")[0] != loaded[0]:
+    if not loaded or user != loaded[0]:
         conf.append(f"fail nvmlInitWithFlags {18 if loaded else 9}")  # NVML_ERROR_LIB_RM_VERSION_MISMATCH, DRIVER_NOT_LOADED
     Path("/etc/inferops-fake").mkdir(exist_ok=True)
     Path("/etc/inferops-fake/nvml.conf").write_text("\n".join(conf) + "\n")
+
+
+def user_space() -> str:
+    """Return the version of the libraries, whichever package manager brought them."""
+    rpm = ["rpm", "-q", "--qf", "%{VERSION}", "nvidia-driver-cuda-libs"]
+    words = (
+        rpm
+        if Path("/etc/yum.repos.d/inferops-nvidia.repo").exists()
+        else ["dpkg-query", "-W", "-f", "${Version}", "libnvidia-ml1"]
+    )
+    return subprocess.run(words, capture_output=True, text=True, check=False).stdout.partition("-")[0]
 
 
 def holders() -> list[int]:
@@ -208,7 +228,8 @@ def mokutil(state: dict, words: list[str]) -> int:
 def update_initramfs(state: dict, dummy: list[str]) -> int:
     text = "\n".join(path.read_text() for path in Path("/etc/modprobe.d").glob("*.conf"))
     state["kept_out"] = re.findall(r"^blacklist (\w+)$", text, re.MULTILINE)
-    (Path("/boot") / f"initrd.img-{os.uname().release}").write_text(text)
+    for name in ("initrd.img-", "initramfs-"):
+        (Path("/boot") / f"{name}{os.uname().release}{'.img' if name == 'initramfs-' else ''}").write_text(text)
     write(state)
     return 0
 
@@ -280,6 +301,7 @@ def main() -> int:
         "mokutil": mokutil,
         "shutdown": shutdown,
         "update-initramfs": update_initramfs,
+        "dracut": update_initramfs,
     }
     return played.get(name, control)(state, words)
 
