@@ -162,6 +162,10 @@ def inventory(found: Found, *, instance: str, origin: str, site_packages: str | 
     lines += [f"  {name}: {_yaml(value)}" for name, value in rest.items()]
     lines.append("sglang_service_env:" + ("" if found.env or found.secret_env else " {}"))
     lines += [f"  {name}: {_yaml(value)}" for name, value in found.env.items()]
+    if found.secret_env:
+        lines.append(
+            "  # Every user of the host can read the environment in a unit: leave these out where the server does not need them."
+        )
     for name in found.secret_env:
         lines.append(f'  {name}: "{{{{ {vault_name(instance, name)} }}}}"')
     for name in found.secrets:
