@@ -45,7 +45,7 @@ options:
     description:
       - Image that O(live_python) is in. It is asked in a throw-away container without a network, in which nothing can be written.
     type: dict
-    options:
+    suboptions:
       image:
         description: Image, by its digest. Empty means that O(live_python) is on the host.
         type: str

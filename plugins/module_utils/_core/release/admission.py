@@ -29,6 +29,12 @@ def is_open(host: Host, spec: ReleaseSpec) -> bool:
     return all(services.show(host, unit).is_up for unit in units)
 
 
+def listens(host: Host, socket_text: str | None, spec: ReleaseSpec) -> bool:
+    """Return whether our own socket holds the listening address already, whatever else of the front is open."""
+    up = services.show(host, unit_texts.front_socket(spec.instance)).is_up
+    return up and f"ListenStream={spec.front['listen']}" in (socket_text or "").splitlines()
+
+
 def open_front(host: Host, spec: ReleaseSpec) -> str | None:
     """Admit clients; return why that failed, or None. An open front stays as it is."""
     if is_open(host, spec):

@@ -171,7 +171,8 @@ def _figures(store: Store, spec: ReleaseSpec, back: ReleaseSpec) -> dict[str, An
 def _check_ports(host: Host, store: Store, spec: ReleaseSpec) -> None:
     """Refuse addresses that something else holds, while all can still be left as it is."""
     wanted = [("127.0.0.1", spec.port, "sglang_service_port")]
-    if spec.front["kind"] != "none" and not admission.is_open(host, spec):
+    socket = host.read(store.unit_path(unit_texts.front_socket(spec.instance)))
+    if spec.front["kind"] != "none" and not admission.listens(host, socket, spec):
         wanted.append((*split_listen(spec.front["listen"]), "sglang_release_front_listen"))
     for address, port, variable in wanted:
         holder = host.listener(address, port)

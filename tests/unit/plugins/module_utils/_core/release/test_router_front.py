@@ -9,6 +9,7 @@ import pytest
 from ansible_collections.inferops.sglang.plugins.module_utils._core.errors import InferopsError
 from ansible_collections.inferops.sglang.plugins.module_utils._core.release import info
 from ansible_collections.inferops.sglang.plugins.module_utils._core.release.host import Answer
+from ansible_collections.inferops.sglang.plugins.module_utils._core.release.ports import Listener
 from ansible_collections.inferops.sglang.plugins.module_utils._core.release.spec import ReleaseSpec
 from ansible_collections.inferops.sglang.plugins.module_utils._core.release.systemd import setting
 
@@ -179,3 +180,15 @@ def test_a_router_that_does_not_tell_is_no_leave():
     with pytest.raises(InferopsError, match="tells its workers in an unknown shape"):
         ask(host, store, {**NEW, "front": front}, replace=True)
     assert admitted(host, OLD_ID)
+
+
+def test_moving_behind_a_router_keeps_the_address_that_the_own_socket_holds():
+    """PID 1 holds a socket unit's address, so nothing but the unit tells whose it is."""
+    host, store = new_host()
+    direct = spec_dict(8, front={"kind": "socket_proxy", "listen": FRONT["listen"]})
+    assert deploy(host, store, direct) == "promoted"
+    host.foreign = {8000: Listener("10.0.0.5", 1, "systemd", "init.scope")}
+    assert deploy(host, store, OLD) == "serving"
+    assert admitted(host, OLD_ID)
+    with pytest.raises(InferopsError, match="port 8000 is taken by systemd"):
+        ask(host, store, {**OLD, "front": {**FRONT, "listen": "10.0.0.6:8000"}})
