@@ -20,6 +20,7 @@ import pytest
         ("old_driver", r"the lock was resolved for Python 3\.12"),
         ("in_use", r"needed and was not removed"),
         ("in_use", r"why: +(?:unit older\.service, )?process \d+"),
+        ("cut_index", r"the package index cannot be reached"),
     ],
 )
 def test_the_message_names(kept, name, says):
@@ -32,7 +33,8 @@ def test_a_refusal_leaves_nothing(kept):
 
 
 def test_the_second_run_changes_nothing(kept):
-    assert "changed=0" in (kept / "again.log").read_text()
+    for name in ("again", "cut_again"):
+        assert "changed=0" in (kept / f"{name}.log").read_text()
 
 
 def test_both_releases_are_there_whole_and_started_by_what_they_have(host, kept):
@@ -58,3 +60,20 @@ def test_pruning_leaves_what_runs_and_what_was_asked_for(host, kept):
     left = sorted(name.partition("-")[0] for name in host.check_output("ls -A /opt/inferops/engines").split())
     assert left == [".lock", "0.5.12", "0.5.23"]
     assert host.service("older").is_running
+
+
+def test_a_host_without_a_network_and_with_a_python_too_old_installs_from_a_bundle(host, kept):
+    """The bundle is whole: wheels of engine and tools, a Python, the collection, the lock, checksums and a bill of materials."""
+    assert host.check_output("ip route show default") == ""
+    there = host.check_output("cd /srv/bundle && sha256sum --quiet -c SHA256SUMS && find . -type f").split()
+    bill = json.loads(host.file("/srv/bundle/sbom.cdx.json").content_string)
+    named = {part["name"] for part in bill["components"]}
+    assert {"sglang", "requests", "nvidia-ml-py", "python.tar.gz", "inferops.sglang"} <= named
+    assert len(named) + 3 == len(there)  # lock, checksums and the bill itself
+    (folder,) = host.check_output("ls -d /opt/cut/0.5.23-*").split()
+    prefix = host.check_output(f"{folder}/bin/python -c 'import sys; print(sys.base_prefix)'")
+    assert prefix.startswith("/opt/cut/.python/")
+    found = host.check_output(f"{folder}/bin/python -c 'import importlib.metadata as m; print(m.version(\"sglang\"))'")
+    assert found == "0.5.23"
+    assert "/usr/local/bin/python3.10 is Python 3.10.12" in host.file(f"{folder}/.inferops-complete").content_string
+    assert "changed=1" in (kept / "cut.log").read_text()

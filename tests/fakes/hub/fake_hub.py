@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see https://www.gnu.org/licenses/gpl-3.0.txt)
 """A hub of one model, as far as the real client of huggingface_hub asks: info, tree, files with ranges, LFS by redirect.
 
-fake_hub.py FOLDER REPO REVISION [--port N] [--token T] [--cut BYTES] [--mib-per-s N]
+fake_hub.py FOLDER REPO REVISION [--address IP] [--port N] [--token T] [--cut BYTES] [--mib-per-s N]
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from __future__ import annotations
 import argparse
 import hashlib
 import json
+import os
 import time
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -24,8 +25,18 @@ class Hub(ThreadingHTTPServer):
 
     daemon_threads = True
 
-    def __init__(self, folder: Path, repo: str, revision: str, *, port: int = 0, token: str = "", mib_per_s: float = 0) -> None:
-        super().__init__(("127.0.0.1", port), Handler)
+    def __init__(
+        self,
+        folder: Path,
+        repo: str,
+        revision: str,
+        *,
+        address: str = "127.0.0.1",
+        port: int = 0,
+        token: str = "",
+        mib_per_s: float = 0,
+    ) -> None:
+        super().__init__((address, port), Handler)
         self.folder, self.repo, self.revision, self.token, self.mib_per_s = folder, repo, revision, token, mib_per_s
         self.cut: int | None = None
         self.asked: list[tuple[str, str]] = []
@@ -161,11 +172,13 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     for name in ("folder", "repo", "revision"):
         parser.add_argument(name)
+    parser.add_argument("--address", default="127.0.0.1")
     parser.add_argument("--port", type=int, default=8010)
-    parser.add_argument("--token", default="")
+    parser.add_argument("--token", default=os.environ.get("HUB_TOKEN", ""), help="default: HUB_TOKEN of the environment")
     parser.add_argument("--mib-per-s", type=float, default=0)
     given = parser.parse_args()
-    hub = Hub(Path(given.folder), given.repo, given.revision, port=given.port, token=given.token, mib_per_s=given.mib_per_s)
+    given.folder = Path(given.folder)
+    hub = Hub(**vars(given))
     hub.serve_forever()
 
 

@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import importlib
-import json
 import sys
 import threading
 from pathlib import Path
@@ -15,32 +14,11 @@ from ansible_collections.inferops.sglang.plugins.module_utils._core.weights.fetc
 FAKES = Path(__file__).resolve().parents[6] / "tests" / "fakes" / "hub"
 REVISION = "0123456789abcdef0123456789abcdef01234567"
 CANARY = "hf_canary0123456789"
-SHARD_BYTES = 3 * 2**20
-
-
-def write_shard(path, layer, size=SHARD_BYTES):
-    entry = {f"model.layers.{layer}.w": {"dtype": "U8", "shape": [size], "data_offsets": [0, size]}}
-    header = json.dumps(entry).encode()
-    path.write_bytes(len(header).to_bytes(8, "little") + header + bytes([layer]) * size)
-
-
-def make_model(folder, layers=2):
-    """Write config, tokenizer, code, index and one shard for each layer."""
-    folder.mkdir(parents=True)
-    names = {f"model.layers.{layer}.w": f"model-{layer + 1}-of-{layers}.safetensors" for layer in range(layers)}
-    for layer, name in enumerate(names.values()):
-        write_shard(folder / name, layer)
-    config = {"architectures": ["LlamaForCausalLM"], "num_hidden_layers": layers}
-    (folder / "config.json").write_text(json.dumps(config))
-    (folder / "tokenizer.json").write_text("{}")
-    (folder / "modeling_tiny.py").write_text("SIZE = 1\n")
-    (folder / "model.safetensors.index.json").write_text(json.dumps({"weight_map": names}))
-    return folder
 
 
 @pytest.fixture
-def model(tmp_path):
-    return make_model(tmp_path / "published")
+def model(fake_hub, tmp_path):
+    return importlib.import_module("tiny_model").make_model(tmp_path / "published")
 
 
 @pytest.fixture(scope="session")
