@@ -125,6 +125,9 @@ options:
       user:
         description: User the engine runs as, for the record.
         type: str
+      adopted:
+        description: C(unit) in which an adopted server runs. Written by M(inferops.sglang.release_adopt); leave it out.
+        type: dict
       tools:
         description: The tools environment on the host, C(python) and C(archive) (the path of C(inferops.pyz)), both required.
         type: dict
