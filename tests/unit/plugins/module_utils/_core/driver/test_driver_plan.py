@@ -326,7 +326,7 @@ def test_packages_of_another_maker_are_never_mixed_in():
             ),
             False,
         ),
-        (Source("/etc/apt/sources.list", "https://deb.debian.org/debian"), False),
+        (Source("/etc/apt/sources.list", "https://mirror.example.com/debian"), False),
     ],
 )
 def test_a_second_source_is_refused_by_the_name_of_its_file(source, mixed):
