@@ -16,7 +16,7 @@ description:
     removed by the next one, which takes what was downloaded from the cache.
   - Afterwards the versions are held against the lock and against what the release asks for, and the argument module of SGLang is
     imported where the lock has torch.
-extends_documentation_fragment: [inferops.sglang.engine]
+extends_documentation_fragment: [inferops.sglang.engine, inferops.sglang.engine_keeping]
 options:
   state:
     description: V(absent) removes the environment; refused while a process, a release or a unit needs it.
@@ -48,23 +48,6 @@ options:
     description: Its password. Handed to uv and pip in their environment; never in an argument or a file.
     type: str
     default: ""
-  keep:
-    description: How many environments that nothing needs stay, newest first. A negative number keeps all.
-    type: int
-    default: -1
-  state_dir:
-    description: Where the records of releases are.
-    type: path
-    default: /var/lib/inferops
-  unit_dirs:
-    description: Where units are that may start an environment.
-    type: list
-    elements: path
-    default: [/etc/systemd/system, /run/systemd/system, /etc/containers/systemd]
-  wait_s:
-    description: How long to wait for another run on the same host [s]. 0 does not wait.
-    type: int
-    default: 3600
 attributes:
   check_mode:
     description: Says what would be made or removed, or what is in the way.
@@ -152,15 +135,16 @@ from ansible.module_utils.basic import AnsibleModule
 
 from ..module_utils._core.engine.install import How, install
 from ..module_utils._core.engine.installers import Sources
-from ..module_utils._core.engine.module_input import shared_spec, wanted
+from ..module_utils._core.engine.module_input import keeping_spec, shared_spec, wanted
 from ..module_utils._core.engine.plan import make_plan
-from ..module_utils._core.engine.prune import UNIT_DIRS, absent, prune
+from ..module_utils._core.engine.prune import absent, prune
 from ..module_utils._core.errors import InferopsError
 
 
 def argument_spec() -> dict:
     return {
         **shared_spec(),
+        **keeping_spec(),
         "state": {"type": "str", "choices": ["present", "absent"], "default": "present"},
         "installer": {"type": "str", "choices": ["auto", "uv", "pip"], "default": "auto"},
         "uv": {"type": "str", "default": ""},
@@ -168,10 +152,6 @@ def argument_spec() -> dict:
         "index_url": {"type": "str", "default": ""},
         "index_username": {"type": "str", "default": ""},
         "index_password": {"type": "str", "default": "", "no_log": True},
-        "keep": {"type": "int", "default": -1},
-        "state_dir": {"type": "path", "default": "/var/lib/inferops"},
-        "unit_dirs": {"type": "list", "elements": "path", "default": list(UNIT_DIRS)},
-        "wait_s": {"type": "int", "default": 3600},
     }
 
 

@@ -14,6 +14,7 @@ description:
     the image by its digest, asks its interpreter in a throw-away container without a network, and copies the Python source of
     SGLang into C(<root>/<version>-<digest>), where the check reads it as it reads a virtual environment.
   - The folder is made under another name and renamed when it is whole. What serves is not touched.
+extends_documentation_fragment: [inferops.sglang.engine_keeping]
 options:
   version:
     description: SGLang release that the image must hold.
@@ -77,23 +78,6 @@ options:
     type: str
     choices: [present, absent]
     default: present
-  keep:
-    description: How many engines that nothing needs stay, newest first. A negative number keeps all.
-    type: int
-    default: -1
-  state_dir:
-    description: Where the records of releases are.
-    type: path
-    default: /var/lib/inferops
-  unit_dirs:
-    description: Where units are that may start an engine.
-    type: list
-    elements: path
-    default: [/etc/systemd/system, /run/systemd/system, /etc/containers/systemd]
-  wait_s:
-    description: How long to wait for another run on the same host [s]. 0 does not wait.
-    type: int
-    default: 3600
 attributes:
   check_mode:
     description: Says what would be brought or removed, or what is in the way.
@@ -178,7 +162,8 @@ from ansible.module_utils.basic import AnsibleModule
 
 from ..module_utils._core.engine.container import install, make_plan
 from ..module_utils._core.engine.image import ImageWanted
-from ..module_utils._core.engine.prune import UNIT_DIRS, absent, prune
+from ..module_utils._core.engine.module_input import keeping_spec
+from ..module_utils._core.engine.prune import absent, prune
 from ..module_utils._core.errors import InferopsError
 
 
@@ -198,10 +183,7 @@ def argument_spec() -> dict:
         "space_mib": {"type": "int", "default": 0},
         "required": {"type": "bool", "default": True},
         "state": {"type": "str", "choices": ["present", "absent"], "default": "present"},
-        "keep": {"type": "int", "default": -1},
-        "state_dir": {"type": "path", "default": "/var/lib/inferops"},
-        "unit_dirs": {"type": "list", "elements": "path", "default": list(UNIT_DIRS)},
-        "wait_s": {"type": "int", "default": 3600},
+        **keeping_spec(),
     }
 
 

@@ -13,23 +13,12 @@ description:
   - >-
     Holds the units, drop-ins, the arguments of the running process, the packages and files of the engine, the driver, the model's
     config.json and weights, and the age of the gate against the promoted release. Changes nothing and needs no root.
+extends_documentation_fragment: [inferops.sglang.release_records]
 options:
-  instance:
-    description: Name of the instance.
-    type: str
-    required: true
   max_gate_age_s:
     description: Age in seconds from which a passed gate counts as drift. 0 means never.
     type: float
     default: 0
-  state_dir:
-    description: Where the records of all instances live.
-    type: path
-    default: /var/lib/inferops
-  unit_dir:
-    description: Where units are.
-    type: path
-    default: /etc/systemd/system
 attributes:
   check_mode:
     description: The same as without.

@@ -10,19 +10,7 @@ short_description: Tell what is promoted on a host, what serves, and how the las
 version_added: 0.1.0
 author: [Inferops (@inferops)]
 description: Reads the records of an instance and asks systemd; changes nothing.
-options:
-  instance:
-    description: Name of the instance.
-    type: str
-    required: true
-  state_dir:
-    description: Where the records of all instances live.
-    type: path
-    default: /var/lib/inferops
-  unit_dir:
-    description: Where units are.
-    type: path
-    default: /etc/systemd/system
+extends_documentation_fragment: [inferops.sglang.release_records]
 attributes:
   check_mode:
     description: The same as without.

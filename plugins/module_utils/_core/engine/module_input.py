@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from .plan import Wanted
+from .prune import UNIT_DIRS
 
 
 def shared_spec() -> dict[str, dict[str, Any]]:
@@ -26,6 +27,16 @@ def shared_spec() -> dict[str, dict[str, Any]]:
         "accepted_pins": {"type": "list", "elements": "str", "default": []},
         "interpreter": {"type": "str", "default": ""},
         "interpreter_sha256": {"type": "str", "default": ""},
+    }
+
+
+def keeping_spec() -> dict[str, dict[str, Any]]:
+    """Return the argument spec of what says which engines stay."""
+    return {
+        "keep": {"type": "int", "default": -1},
+        "state_dir": {"type": "path", "default": "/var/lib/inferops"},
+        "unit_dirs": {"type": "list", "elements": "path", "default": list(UNIT_DIRS)},
+        "wait_s": {"type": "int", "default": 3600},
     }
 
 

@@ -1,8 +1,9 @@
 # GNU General Public License v3.0+ (see https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Modules engine and engine_info: documentation equals arguments, check mode predicts, refusals are messages."""
+"""Modules engine, engine_image and engine_info: documentation equals arguments, check mode predicts, refusals are messages."""
 
 from __future__ import annotations
 
+import importlib
 import io
 import json
 import sys
@@ -12,12 +13,13 @@ from pathlib import Path
 import pytest
 import yaml
 from ansible.module_utils.testing import patch_module_args
-from ansible_collections.inferops.sglang.plugins.doc_fragments.engine import ModuleDocFragment
 from ansible_collections.inferops.sglang.plugins.module_utils._core.engine.module_input import shared_spec
-from ansible_collections.inferops.sglang.plugins.modules import engine, engine_info
+from ansible_collections.inferops.sglang.plugins.modules import engine, engine_image, engine_info
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "module_utils" / "_core" / "engine"))
 from engines import lock_of, make_wheel
+
+FRAGMENTS = "ansible_collections.inferops.sglang.plugins.doc_fragments"
 
 
 def call(module, **args):
@@ -43,14 +45,19 @@ def asked(tmp_path):
 
 @pytest.mark.parametrize(
     ("module", "arguments"),
-    [(engine, engine.argument_spec()), (engine_info, {**shared_spec(), "required": {"type": "bool", "default": True}})],
-    ids=["engine", "engine_info"],
+    [
+        (engine, engine.argument_spec()),
+        (engine_image, engine_image.argument_spec()),
+        (engine_info, {**shared_spec(), "required": {"type": "bool", "default": True}}),
+    ],
+    ids=["engine", "engine_image", "engine_info"],
 )
 def test_documentation_and_arguments_are_the_same(module, arguments):
-    documented = {
-        **yaml.safe_load(ModuleDocFragment.DOCUMENTATION)["options"],
-        **yaml.safe_load(module.DOCUMENTATION)["options"],
-    }
+    own = yaml.safe_load(module.DOCUMENTATION)
+    documented = dict(own["options"])
+    for name in own["extends_documentation_fragment"]:
+        fragment = importlib.import_module(f"{FRAGMENTS}.{name.rpartition('.')[2]}")
+        documented |= yaml.safe_load(fragment.ModuleDocFragment.DOCUMENTATION)["options"]
     assert documented.keys() == arguments.keys()
     for name, argument in arguments.items():
         for key in ("type", "choices", "default", "elements"):
