@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 import re
 import subprocess
 import sys
@@ -17,9 +16,11 @@ import yaml
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 OBJECTS = REPOSITORY / "playbooks" / "vars" / "awx.yml"
-sys.path.insert(0, str(REPOSITORY / "tests" / "fakes"))
+sys.path[:0] = [str(REPOSITORY / part) for part in ("plugins/module_utils", "tests/fakes", "tests/lab", "tests/unit")]
 
+import playing  # noqa: E402
 from awx.server import Server  # noqa: E402
+from inferops_lab.places import cache  # noqa: E402
 
 # The community package carries the collection awx.awx 24.6.1.
 PACKAGE = ("ansible", "12.3.0", "cd156f82fa87f7a899212b0efa9f7ca3a24d609212de9f78428a572eb01e5414")
@@ -30,11 +31,10 @@ TOKEN = "canary-of-an-awx-token"
 def awx_collection():
     """Return a path of collections with awx.awx alone, fetched once and pinned by its hash."""
     name, version, sha256 = PACKAGE
-    cache = Path(os.environ.get("INFEROPS_CACHE") or Path.home() / ".cache" / "inferops")
-    place = cache / f"awx-{sha256[:12]}"
+    place = cache(f"awx-{sha256[:12]}")
     if not place.exists():
-        cache.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(dir=cache) as folder:
+        place.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(dir=place.parent) as folder:
             words = ["download", "--quiet", "--no-deps", "--dest", folder, f"{name}=={version}"]
             subprocess.run([sys.executable, "-m", "pip", *words], check=True)
             (wheel,) = Path(folder).glob("*.whl")
@@ -54,17 +54,14 @@ def configure(released, awx_collection, tmp_path):
     with Server(TOKEN) as server:
 
         def play(*words, fails=False):
-            env = {key: value for key, value in os.environ.items() if not key.startswith(("ANSIBLE_", "CONTROLLER_"))}
-            env |= {
-                "ANSIBLE_COLLECTIONS_PATH": f"{released.parents[2]}:{awx_collection}",
-                "ANSIBLE_NOCOLOR": "1",
-                "ANSIBLE_PIPELINING": "1",
-                "CONTROLLER_HOST": server.url,
-                "CONTROLLER_OAUTH_TOKEN": TOKEN,
-            }
-            playbook = Path(sys.executable).with_name("ansible-playbook")
+            env = playing.clean_environ(
+                ANSIBLE_COLLECTIONS_PATH=f"{released.parents[2]}:{awx_collection}",
+                ANSIBLE_PIPELINING="1",
+                CONTROLLER_HOST=server.url,
+                CONTROLLER_OAUTH_TOKEN=TOKEN,
+            )
             address = "inferops_awx_scm_url=https://git.example.com/site.git"
-            argv = [playbook, "inferops.sglang.configure_awx", "-e", address, *words]
+            argv = [playing.PLAYBOOK, "inferops.sglang.configure_awx", "-e", address, *words]
             done = subprocess.run(argv, cwd=tmp_path, env=env, check=False, capture_output=True, text=True)
             said = done.stdout + done.stderr
             assert TOKEN not in said

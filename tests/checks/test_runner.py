@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import shutil
 import subprocess
 import sys
@@ -15,6 +14,7 @@ import yaml
 REPOSITORY = Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(REPOSITORY / part) for part in ("plugins/module_utils", "tests/lab", "tests/unit")]
 
+import playing  # noqa: E402
 import wheels  # noqa: E402
 from inferops_lab import environment  # noqa: E402
 from inferops_lab.places import cache  # noqa: E402
@@ -28,12 +28,6 @@ def programs():
     lock = REPOSITORY / "requirements" / "awx.txt"
     folder = cache(f"awx-programs-{environment.digest([lock, sys.version])}")
     return environment.ensure(folder, lock, sys.executable).parent
-
-
-def ansible(**more):
-    """Return an environment in which the programs of this ansible-core are found first."""
-    clean = {key: value for key, value in os.environ.items() if not key.startswith("ANSIBLE_")}
-    return {**clean, "PATH": os.pathsep.join((str(Path(sys.executable).parent), os.environ["PATH"])), **more}
 
 
 @pytest.fixture
@@ -50,7 +44,7 @@ def job(programs, released, tmp_path):
     def run(playbook, **variables):
         injected = {"sglang_service_api_key": CANARY, "sglang_service_rehearse_search": [str(tmp_path / "wheels")]}
         (private / "env" / "extravars").write_text(json.dumps({**injected, **variables}))
-        environ = ansible(ANSIBLE_COLLECTIONS_PATH=str(released.parents[2]))
+        environ = playing.clean_environ(ANSIBLE_COLLECTIONS_PATH=str(released.parents[2]))
         words = [programs / "ansible-runner", "run", private, "-p", playbook, "--ident", "job"]
         done = subprocess.run(words, env=environ, cwd=tmp_path, check=False, capture_output=True, text=True)
         kept = private / "artifacts" / "job"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 import shutil
 import subprocess
@@ -17,6 +16,7 @@ SITE = REPOSITORY / "examples" / "site"
 CANARY = "canary-of-a-client-key"
 sys.path.insert(0, str(REPOSITORY / "tests" / "unit"))
 
+import playing  # noqa: E402
 import wheels  # noqa: E402
 
 
@@ -41,12 +41,10 @@ def site(run, released, tmp_path):
 
 def flags(site, *words, **env):
     """Run ci/flags in the copy; return status and output."""
-    clean = {key: value for key, value in os.environ.items() if not key.startswith("ANSIBLE_")}
-    path = os.pathsep.join((str(Path(sys.executable).parent), os.environ["PATH"]))
     done = subprocess.run(
         ["ci/flags", *words],
         cwd=site,
-        env={**clean, "PATH": path, "ANSIBLE_VAULT_PASSWORD_FILE": str(site.parent / "password"), **env},
+        env=playing.clean_environ(ANSIBLE_VAULT_PASSWORD_FILE=str(site.parent / "password"), **env),
         check=False,
         text=True,
         stdout=subprocess.PIPE,

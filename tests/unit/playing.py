@@ -17,13 +17,18 @@ in_a_clone = pytest.mark.skipif(
 )
 
 
+def clean_environ(**more):
+    """Return the caller's environment without what it tells Ansible, and with the programs of this ansible-core first."""
+    clean = {key: value for key, value in os.environ.items() if not key.startswith(("ANSIBLE_", "CONTROLLER_"))}
+    return {**clean, "PATH": os.pathsep.join((str(PLAYBOOK.parent), os.environ["PATH"])), "ANSIBLE_NOCOLOR": "1", **more}
+
+
 def ansible_playbook(*words, cwd=ROOT, timeout=300, **env):
     """Run it and return what it did, whatever its status."""
-    clean = {key: value for key, value in os.environ.items() if not key.startswith("ANSIBLE_")}
     return subprocess.run(
         [PLAYBOOK, *words],
         cwd=cwd,
-        env={**clean, "ANSIBLE_NOCOLOR": "1", **env},
+        env=clean_environ(**env),
         capture_output=True,
         text=True,
         check=False,
