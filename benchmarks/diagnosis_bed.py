@@ -115,8 +115,8 @@ class Driver:
     def p2p_refused(self) -> list[tuple[int, int]]:
         return self._refused
 
-    def listen(self) -> bool:
-        return True
+    def listen(self) -> list[int]:
+        return self.handles
 
     def xids(self) -> list[tuple[int | None, int]]:
         return []

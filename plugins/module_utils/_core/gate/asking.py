@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -17,7 +16,6 @@ CHAT = "/v1/chat/completions"
 REFUSED = (400, 404, 405, 415, 422)
 # Kimi's and Qwen's template switch thinking off by these names; other templates pass over what they do not know.
 NO_THINKING = {"thinking": False, "enable_thinking": False}
-OVERRUN, LOOK_S = 4, 0.1
 Message = Mapping[str, str]
 
 
@@ -46,32 +44,18 @@ class Asker:
             more: dict[str, Any] = {} if self.template is None else {"chat_template_kwargs": dict(self.template)}
             if tools:
                 more["tools"] = list(tools)
-            trace = await self._send(CHAT, {**body, "messages": list(messages), **more}, max_tokens, total_s)
+            trace = await self._send(CHAT, {**body, "messages": list(messages), **more}, total_s)
             if trace.http_status not in REFUSED or (tools and self.template is None):
                 return trace
             self.chat = self.template is not None
             self.template = None
         prompt = "\n\n".join(message["content"] for message in messages)
-        return await self._send(COMPLETIONS, {**body, "prompt": prompt}, max_tokens, total_s)
+        return await self._send(COMPLETIONS, {**body, "prompt": prompt}, total_s)
 
-    async def _send(self, path: str, body: dict[str, Any], max_tokens: int, total_s: float | None) -> Trace:
+    async def _send(self, path: str, body: dict[str, Any], total_s: float | None) -> Trace:
         limit = max(self.plan.max_seconds_per_point, self.plan.stall_timeout_s) if total_s is None else total_s
         stall = self.plan.stall_timeout_s if total_s is None else total_s
-        trace = Trace(planned_ns=self.client.clock_ns())
-        request = asyncio.create_task(self.client.generate(path, body, stall_s=stall, total_s=limit, trace=trace))
-        try:
-            while not (await asyncio.wait({request}, timeout=LOOK_S))[0]:
-                if trace.received_total > OVERRUN * max_tokens:
-                    break
-            else:
-                return request.result()
-        finally:
-            request.cancel()
-            await asyncio.wait({request})
-        self.client.cut.remove(trace)
-        seen = trace.received_total
-        trace.status, trace.error = "failed", f"max_tokens {max_tokens} was ignored: {seen} tokens had come when we hung up"
-        return trace
+        return await self.client.generate(path, body, stall_s=stall, total_s=limit)
 
 
 def first_token_late(trace: Trace, plan: GatePlan) -> str | None:

@@ -21,6 +21,8 @@ CONNECT_TIMEOUT_S = 10.0
 # Below the 5 s after which uvicorn closes an idle connection: a reused one could be closed under a request of ours.
 KEEP_ALIVE_S = 1.0
 ERROR_TEXT = 300
+# An answer with more tokens than so many times what was asked for is not waited for.
+OVERRUN = 4
 
 
 def clean_base_url(base_url: str) -> str:
@@ -60,6 +62,10 @@ class _LateError(Exception):
         self.limit_s = limit_s
 
 
+class _OverrunError(Exception):
+    """An answer runs far past its limit."""
+
+
 @dataclass(eq=False)
 class _Watched:
     """A request under its two deadlines, both counted from when it was sent: the next token, and the whole answer."""
@@ -68,10 +74,13 @@ class _Watched:
     trace: Trace
     stall_ns: int
     total_ns: int
+    most_tokens: int | None
 
     def check(self, now_ns: int) -> None:
         sent = self.trace.sent_ns or 0
-        if now_ns - max(sent, self.trace.end_ns or 0) > self.stall_ns:
+        if self.most_tokens is not None and self.trace.received_total > OVERRUN * self.most_tokens:
+            self.exchange.fail(_OverrunError())
+        elif now_ns - max(sent, self.trace.end_ns or 0) > self.stall_ns:
             self.exchange.fail(_LateError(ns_to_s(self.stall_ns)))
         elif now_ns - sent > self.total_ns:
             self.exchange.fail(_LateError(ns_to_s(self.total_ns)))
@@ -143,16 +152,19 @@ class Client:
     ) -> Trace:
         """Stream one generation. Never raises for what the server does: the trace says ok or failed and why.
 
-        Fails when no token arrives for ``stall_s`` seconds or the whole takes ``total_s``. A trace given in has its planned
-        start already, and can be looked at while it grows.
+        Fails when no token arrives for ``stall_s`` seconds, the whole takes ``total_s``, or far more comes than the body asks
+        for. A trace given in has its planned start already, and can be looked at while it grows.
         """
         trace = Trace(planned_ns=self.clock_ns()) if trace is None else trace
         request = self._pool.target.request(path, json.dumps(body).encode(), self.api_key)
+        most = _asked_tokens(body)
         try:
-            await self._exchange(request, trace, stall_s=stall_s, total_s=total_s)
+            await self._exchange(request, trace, stall_s=stall_s, total_s=total_s, most_tokens=most)
         except _LateError as late:
             trace.timed_out = True
-            trace.error = _timeout_text(trace, late.limit_s)
+            trace.error = _timeout_text(trace, late.limit_s, self.clock_ns())
+        except _OverrunError:
+            trace.error = f"max_tokens {most} was ignored: {trace.received_total} tokens had come when we hung up"
         except TimeoutError:
             trace.timed_out = True
             trace.error = f"no connection within {CONNECT_TIMEOUT_S:g} s"
@@ -174,7 +186,7 @@ class Client:
         trace.status = "ok" if trace.error is None else "failed"
         return trace
 
-    async def _exchange(self, request: bytes, trace: Trace, *, stall_s: float, total_s: float) -> None:
+    async def _exchange(self, request: bytes, trace: Trace, *, stall_s: float, total_s: float, most_tokens: int | None) -> None:
         exchange, used = await self._pool.take()
         splitter, clock_ns, refused = SseSplitter(), self.clock_ns, bytearray()
 
@@ -187,7 +199,7 @@ class Client:
                 trace.take(payload, now)
 
         trace.sent_ns = clock_ns()
-        watched = _Watched(exchange, trace, stall_ns=s_to_ns(stall_s), total_ns=s_to_ns(total_s))
+        watched = _Watched(exchange, trace, s_to_ns(stall_s), s_to_ns(total_s), most_tokens)
         self._watch(watched)
         try:
             await exchange.ask(request, on_body)
@@ -195,7 +207,7 @@ class Client:
             # An idle connection that the server was closing just then: nothing of the request was answered.
             if not used or exchange.began:
                 raise
-            await self._exchange(request, trace, stall_s=stall_s, total_s=total_s)
+            await self._exchange(request, trace, stall_s=stall_s, total_s=total_s, most_tokens=most_tokens)
             return
         finally:
             self._watched.discard(watched)
@@ -226,9 +238,18 @@ class Client:
         return text if not self.api_key else text.replace(self.api_key, "[key]")
 
 
-def _timeout_text(trace: Trace, limit_s: float) -> str:
-    if not trace.chunks:
+def _asked_tokens(body: Mapping[str, Any]) -> int | None:
+    """Return how many tokens a body asks for at most, at whichever endpoint."""
+    sampling = body.get("sampling_params", {})
+    most: int | None = body.get("max_tokens", sampling.get("max_new_tokens"))
+    return most
+
+
+def _timeout_text(trace: Trace, limit_s: float, now_ns: int) -> str:
+    if trace.end_ns is None:
         return f"accepts but does not generate: no token within {limit_s:g} s"
+    if now_ns - trace.end_ns < s_to_ns(limit_s) / 2:
+        return f"too slow: {trace.received_tokens} tokens had come after {limit_s:g} s, and the answer was not whole"
     return f"stopped generating after {trace.received_tokens} tokens: nothing more within {limit_s:g} s"
 
 

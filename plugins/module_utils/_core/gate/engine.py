@@ -77,7 +77,8 @@ def graph_passes(
     """Return {"decode": {"graph": n, "eager": n}, "prefill": {…}} between two readings, or None when it is not counted.
 
     Every rank of a pipeline may count the same pass, so ranks are never added up: the rank with the most eager passes
-    speaks, for it holds back the others. Counter and labels: srt/observability/metrics_collector.py, 0.5.10 to 0.5.23.
+    speaks, for it holds back the others. Counters that went back are another process's: not counted.
+    Counter and labels: srt/observability/metrics_collector.py, 0.5.10 to 0.5.23.
     """
     name = "sglang:cuda_graph_passes_total"
     if name not in after:
@@ -91,7 +92,7 @@ def graph_passes(
         rank = _key({key: text for key, text in labels.items() if key != "mode"})
         counts = ranks.setdefault(rank, {phase_: {"graph": 0, "eager": 0} for phase_ in ("decode", "prefill")})
         counts[phase][GRAPH_MODES[kind]] += round(value - start.get(_key(labels), 0))
-    if not ranks:
+    if not ranks or any(count < 0 for rank in ranks.values() for counts in rank.values() for count in counts.values()):
         return None
     return {phase: max((rank[phase] for rank in ranks.values()), key=_eager_first) for phase in ("decode", "prefill")}
 

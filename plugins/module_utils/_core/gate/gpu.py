@@ -40,6 +40,7 @@ class Cards:
         self.p2p_refused: list[tuple[int, int]] | None = None
         self._owners: dict[int, list[int]] | None = None
         self._silent: dict[int, int] = {}
+        self._listened_to: list[int] = []
         self._read_s = time.monotonic()
         self.busy_now: list[float | None] = []
         """Busy share of every card at the last reading. A driver call that hangs holds up the readings alone, nobody else."""
@@ -64,7 +65,7 @@ class Cards:
         self.owners_at_start = self._owners = self._nvml.processes()
         self.busy_now = [self._nvml.reading(index)["utilization_ratio"] for index in range(len(self.identities))]
         self.p2p_refused = self._nvml.p2p_refused()
-        self._nvml.listen()
+        self._listened_to = self._nvml.listen()
 
     def close(self) -> None:
         if self._nvml is not None:
@@ -99,7 +100,9 @@ class Cards:
                 for index, pids in (owners or {}).items():
                     self._seen.setdefault(index, set()).update(pids)
         for card, xid in nvml.xids():
-            if len(self.xids) < MOST_XIDS:
+            # A flood of what can be survived must not hide the one that cannot.
+            known = any((card, xid) == (each["index"], each["xid"]) for each in self.xids)
+            if len(self.xids) < MOST_XIDS or (xid in DEADLY_XIDS and not known):
                 self.xids.append({"ns": ns, "index": card, "xid": xid})
         return readings
 
@@ -199,7 +202,7 @@ class Cards:
                 "width_max": identity["pcie_width_max"],
             },
             "ecc_errors": seen.gain("ecc_errors"),
-            "xid": [each["xid"] for each in self.xids if each["index"] == index],
+            "xid": [each["xid"] for each in self.xids if each["index"] == index] if index in self._listened_to else None,
             "p2p_refused": None
             if self.p2p_refused is None
             else [other for pair in self.p2p_refused if index in pair for other in pair if other != index],

@@ -170,8 +170,9 @@ class PointRun:
         speed_limit = None if bound is None else bound.tokens_per_s
         figures = point_figures(load, self.point.limits, plan.confidence, output_tokens=plan.output_tokens)
         passes = engine.graph_passes(self.before, self.after)
-        if figures["cached_tokens_ratio"] is None:
-            figures["cached_tokens_ratio"] = engine.cached_share(self.before, self.after)
+        told = figures["cached_tokens_ratio"], engine.cached_share(self.before, self.after)
+        # Where both say it, the larger one: the engine's also holds what others ask, and the load is meant to be alone.
+        figures["cached_tokens_ratio"] = max((share for share in told if share is not None), default=None)
         judged = [] if load.window_start_ns is None else judge_limits(self.point, load, self.against)
         low = None if figures["ci"] is None else figures["ci"][0]
         may_be_cached = cache_limit(plan, self.wire.cacheable_tokens, figures["input_tokens"]["mean"])
@@ -179,7 +180,7 @@ class PointRun:
         validity = merged(
             [check_load(load, plan, stream_interval=stream_interval), check_passes(passes, plan.require)],
             [
-                *check_cache(figures["cached_tokens_ratio"], may_be_cached),
+                *check_cache(figures["cached_tokens_ratio"], may_be_cached, fresh=plan.prompts is None or plan.prompts.fresh),
                 *check_counters(engine.counter_gain(self.before, self.after, GENERATED), load, plan),
                 *check_bound(low, None if bound is None else bound.ceiling_tokens_per_s),
                 *([] if self.workers is None else self.workers.doubts()),

@@ -146,13 +146,13 @@ class Nvml:
                 found.append((index, index + 1))
         return found
 
-    def listen(self) -> bool:
-        """Ask to be told of Xid errors from now on; return whether any card offers it."""
+    def listen(self) -> list[int]:
+        """Ask to be told of Xid errors from now on; return the cards that offer it."""
         self._events = self.ask("nvmlEventSetCreate")
         if self._events is None:
-            return False
+            return []
         # What works returns nothing, and so does what is not offered: the call itself has to be looked at.
-        return sum(self._registers(handle) for handle in self.handles) > 0
+        return [index for index, handle in enumerate(self.handles) if self._registers(handle)]
 
     def xids(self) -> list[tuple[int | None, int]]:
         """Return (card, Xid) of the errors since the last call, the card None where it cannot be told; at most one per card."""

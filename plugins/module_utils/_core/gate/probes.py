@@ -10,6 +10,8 @@ from .plan import GatePlan
 from .stream import Trace
 
 MARKS = 4
+# An answer that ends by itself says nothing about max_tokens: this one cannot.
+LONG_QUESTION, LONG_LIMIT = "Count from 1 to 1000, one number after the other.", 8
 
 
 async def served_model(client: Client, wanted: str | None) -> str:
@@ -52,6 +54,21 @@ def beyond(trace: Trace, max_tokens: int, stream_interval: int) -> str:
     )
 
 
+def over(trace: Trace, max_tokens: int) -> bool:
+    """Tell whether an answer is longer than it may be, by usage or by what arrived: a chunk of text is a token at least."""
+    return (trace.output_tokens or 0) > max_tokens or len(trace.chunks) > max_tokens + 1
+
+
+async def before_load(asker: Asker, plan: GatePlan, *, stream_interval: int | None) -> list[str]:
+    """Ask one plain question, then for more than ``max_tokens`` allows; return what was wrong."""
+    if reasons := await sanity(asker, plan, stream_interval=stream_interval):
+        return reasons
+    trace = await asker.ask([{"role": "user", "content": LONG_QUESTION}], max_tokens=LONG_LIMIT)
+    if trace.status != "ok" and not trace.output_tokens:  # So few tokens may have no text, which is no fault.
+        return [f"sanity probe: {trace.error}"]
+    return [f"sanity probe: {beyond(trace, LONG_LIMIT, stream_interval or 1)}"] if over(trace, LONG_LIMIT) else []
+
+
 async def sanity(asker: Asker, plan: GatePlan, *, stream_interval: int | None) -> list[str]:
     """Ask one plain question, as clients do; return why the answer cannot be trusted (nothing when it can)."""
     question = plan.sanity
@@ -61,7 +78,7 @@ async def sanity(asker: Asker, plan: GatePlan, *, stream_interval: int | None) -
     reasons = []
     if (late := first_token_late(trace, plan)) is not None:
         reasons.append(f"sanity probe: {late}")
-    if trace.output_tokens is not None and trace.output_tokens > question.max_tokens:
+    if over(trace, question.max_tokens):
         reasons.append(f"sanity probe: {beyond(trace, question.max_tokens, stream_interval or 1)}")
     if degenerate(trace, plan):
         reasons.append(f"sanity probe: the answer is garbage ({trace.text[:40]!r})")

@@ -223,10 +223,14 @@ def cached_share(point: Mapping[str, Any]) -> str:
     '25 % of the prompts cached, 30 % may be'
     >>> cached_share({"cached_tokens_ratio": 0.004})
     ''
+    >>> cached_share({"cached_tokens_ratio": None})
+    'cached share of the prompts unknown'
     """
     ratio, limit = (number(point.get(f"cached_tokens_{name}")) for name in ("ratio", "limit_ratio"))
     allowed = "" if limit is None else f", {percent(limit)} may be"
-    return f"{percent(ratio)} of the prompts cached{allowed}" if ratio is not None and ratio >= 0.005 else ""
+    if ratio is None:
+        return "cached share of the prompts unknown"
+    return f"{percent(ratio)} of the prompts cached{allowed}" if ratio >= 0.005 else ""
 
 
 def limit_line(limit: Mapping[str, Any]) -> str:

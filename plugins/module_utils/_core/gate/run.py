@@ -209,9 +209,10 @@ class Gate:
                 self.note("processors and network of the server were not observed: the host told here is the load client's")
             self.folder.result(self.result())
             self._report({"state": "probe", "text": f"gate  asking {model} one question before the load"})
-            self.wrong += await probes.sanity(Asker(client, self.plan, model), self.plan, stream_interval=self._stream_interval)
+            asker = Asker(client, self.plan, model)
+            self.wrong += await probes.before_load(asker, self.plan, stream_interval=self._stream_interval)
             if not self.wrong:
-                await self._check_answers(Asker(client, self.plan, model))
+                await self._check_answers(asker)
             if self.wrong:
                 return
             wire = await self._wire(client, model, maker)

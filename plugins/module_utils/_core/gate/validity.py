@@ -17,7 +17,8 @@ from .verdict import Validity
 # Fewer events than this share of the counted tokens: the count cannot be confirmed by what really arrived.
 CONFIRMED_SHARE = 0.5
 BUSY_CLIENT = 0.9
-GARBAGE_SHARE = 0.9
+# Garbage in nearly every answer refuses the server; some may be what a model says to prompts without a meaning.
+GARBAGE_SHARE, GARBAGE_DOUBT, GARBAGE_LEAST = 0.9, 0.02, 3
 IN_FLIGHT_SHARE = 0.9
 COUNTER_TOLERANCE = 0.02
 # Health checks generate a token each.
@@ -43,8 +44,11 @@ def check_load(load: PointLoad, plan: GatePlan, *, stream_interval: int | None) 
         return validity
     _check_counts(ok, plan, validity, stream_interval or 1)
     _check_inputs(ok, plan, validity)
-    if sum(degenerate(trace, plan) for trace in ok) >= GARBAGE_SHARE * len(ok):
-        validity.wrong.append(f"the answers are garbage, such as {ok[0].text[:40]!r}")
+    garbage = [trace for trace in ok if degenerate(trace, plan)]
+    if len(garbage) >= GARBAGE_SHARE * len(ok):
+        validity.wrong.append(f"the answers are garbage, such as {garbage[0].text[:40]!r}")
+    elif len(garbage) >= GARBAGE_LEAST and len(garbage) > GARBAGE_DOUBT * len(ok):
+        validity.doubtful.append(f"{len(garbage)} of {len(ok)} answers are garbage, such as {garbage[0].text[:40]!r}")
     return validity
 
 
@@ -53,9 +57,12 @@ def cache_limit(plan: GatePlan, shared_tokens: float, input_tokens: float | None
     return plan.correctness.max_cached_tokens_ratio + shared_tokens / (input_tokens or plan.input_tokens)
 
 
-def check_cache(ratio: float | None, limit: float) -> list[str]:
-    """Return why cached prompts spoil the figure."""
-    if ratio is None or ratio <= limit:
+def check_cache(ratio: float | None, limit: float, *, fresh: bool = True) -> list[str]:
+    """Return why cached prompts spoil the figure; what nobody tells is a doubt where prompts were not made to differ."""
+    if ratio is None:
+        unknown = "the prompts were sent as they are, and the server does not tell how much of them came from its cache"
+        return [] if fresh else [unknown]
+    if ratio <= limit:
         return []
     return [f"{ratio:.1%} of the prompt tokens came from the prefix cache, above {limit:.2%}: prompts were not fresh"]
 

@@ -39,6 +39,9 @@ class Pace:
     api_key: str | None = None
     max_tokens_ignored: bool = False
     endless: bool = False
+    endless_load: bool = False
+    limit_ignored_in_chat: bool = False
+    """An answer to a question takes its own length, whatever it may be; the load keeps to its limit."""
     metrics: str | None = None
     server_info: dict[str, Any] | None = None
     slow_warm_up: int = 0
@@ -109,7 +112,10 @@ def application(pace: Pace) -> web.Application:
         response = web.StreamResponse(headers={"Content-Type": "text/event-stream"})
         await response.prepare(request)
         count = body["max_tokens"] if load or pace.max_tokens_ignored else min(body["max_tokens"], ANSWER_TOKENS)
-        count = 10**9 if pace.endless else count + (5 if pace.max_tokens_ignored else 0)
+        if pace.limit_ignored_in_chat and not load:
+            count = ANSWER_TOKENS
+        endless = pace.endless or (pace.endless_load and load)
+        count = 10**9 if endless else count + (5 if pace.max_tokens_ignored else 0)
         count += {"short": -3, "long": 3}.get(body["odd"], 0)
         prompt, native = _prompt(body), request.path == "/generate"
         inputs = (len(prompt) if isinstance(prompt, list) else 2 * len(prompt.split())) + pace.input_offset

@@ -24,6 +24,13 @@ def test_pipeline_ranks_are_not_summed_and_the_worst_speaks():
     assert engine.graph_passes(before, after) == {"decode": {"graph": 60, "eager": 40}, "prefill": {"graph": 0, "eager": 7}}
 
 
+def test_counters_that_went_back_are_not_counted_r104():
+    """R104: another process answers than before, and the difference would be any share at all."""
+    before = exposition((PASSES, 'mode="decode_cuda_graph"', 1000), (PASSES, 'mode="decode_none"', 0))
+    after = exposition((PASSES, 'mode="decode_cuda_graph"', 10), (PASSES, 'mode="decode_none"', 500))
+    assert engine.graph_passes(before, after) is None
+
+
 def test_an_engine_that_counts_no_passes_is_unknown():
     assert engine.graph_passes({}, exposition(("up", "", 1))) is None
 

@@ -191,6 +191,24 @@ def test_an_xid_names_the_card_and_a_flood_stays_short_r44():
     assert Cards(lambda: Nvml(FakePynvml())).deadly() == []
 
 
+def test_a_flood_of_other_xids_hides_no_deadly_one_r44():
+    library = FakePynvml()
+    watched = cards(library)
+    library.xids = [(0, 31)] * 40 + [(1, 154)] * 40 + [(None, 79)]
+    read(watched, 60)
+    assert [reason.split(" on ")[0] for reason in watched.deadly()] == ["host unhealthy: Xid 79", "host unhealthy: Xid 154"]
+    assert len(watched.xids) <= 18
+
+
+def test_where_the_driver_tells_of_no_xid_there_is_none_and_not_zero_r44():
+    class Deaf(FakePynvml):
+        def nvmlDeviceRegisterEvents(self, index, kinds, events):
+            raise self.NVMLError("Not Supported")
+
+    assert [card["xid"] for card in cards(Deaf()).summary([])] == [None, None]
+    assert [card["xid"] for card in cards(FakePynvml()).summary([])] == [[], []]
+
+
 def test_without_nvml_the_problem_is_said():
     def none():
         raise NoNvmlError("not here")

@@ -131,6 +131,10 @@ def test_a_percentile_of_too_few_requests_is_absent(tmp_path):
         pytest.param(Pace(text=""), "fail", "no text was delivered", id="tokens in usage but no text"),
         pytest.param(Pace(text="!"), "fail", "garbage", id="R55 only exclamation marks"),
         pytest.param(Pace(max_tokens_ignored=True), "fail", "sanity probe: max_tokens", id="R15 max_tokens ignored"),
+        pytest.param(
+            Pace(limit_ignored_in_chat=True), "fail", "sanity probe: max_tokens 8", id="R15 in answers to questions alone"
+        ),
+        pytest.param(Pace(endless_load=True, running_usage=False), "fail", "max_tokens 8 was ignored", id="R15 under load alone"),
         pytest.param(Pace(usage_factor=2, running_usage=False), "fail", "max_tokens", id="usage counts double"),
         pytest.param(Pace(usage_factor=0.5, running_usage=False), "inconclusive", "chunks", id="usage counts half"),
         pytest.param(Pace(chunk_tokens=5, running_usage=False), "inconclusive", "cannot be confirmed", id="count not confirmed"),

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import pytest
 from ansible_collections.inferops.sglang.plugins.module_utils._core.gate.plan import GatePlan
+from ansible_collections.inferops.sglang.plugins.module_utils._core.gate.probes import over
 from ansible_collections.inferops.sglang.plugins.module_utils._core.gate.validity import (
     cache_limit,
     check_bound,
@@ -16,6 +17,7 @@ from ansible_collections.inferops.sglang.plugins.module_utils._core.gate.validit
 )
 
 from .traces import load_of
+from .traces import trace as trace_of
 
 PLAN = GatePlan.from_dict({"points": [{"concurrency": 1}], "input_tokens": 8, "output_tokens": 4})
 
@@ -76,6 +78,24 @@ def test_what_casts_doubt_on_the_figure(values, reason):
     assert any(reason in line for line in validity.doubtful)
 
 
+@pytest.mark.parametrize(("garbage", "wrong", "doubtful"), [(0, 0, 0), (2, 0, 0), (3, 0, 1), (60, 0, 1), (90, 1, 0), (100, 1, 0)])
+def test_garbage_now_and_then_is_no_pass_either_r55(garbage, wrong, doubtful):
+    """R55: now and then an answer is "!!!!" alone. One or two may be what is said to a prompt without a meaning."""
+    load = load_of([[(10, [1, 1, 1])] * 100])
+    for trace in load.window[-garbage:] if garbage else ():
+        altered(distinct={"!"}, characters=400, text="!!!!")(trace)
+    validity = check_load(load, PLAN, stream_interval=None)
+    assert (len(validity.wrong), len(validity.doubtful)) == (wrong, doubtful)
+    assert all("such as '!!!!'" in reason for reason in validity.wrong + validity.doubtful)
+
+
+@pytest.mark.parametrize(("usage", "chunks", "ignored"), [(4, 4, 0), (4, 5, 0), (5, 4, 1), (4, 9, 1), (None, 4, 0), (None, 9, 1)])
+def test_a_limit_is_not_kept_whatever_usage_says_r15(usage, chunks, ignored):
+    answer = trace_of(0, 10, [1] * (chunks - 1))
+    answer.output_tokens = usage
+    assert over(answer, 4) == ignored
+
+
 def test_a_stated_stream_interval_explains_few_chunks():
     assert checked(altered(events=1), stream_interval=4).doubtful == []
 
@@ -99,6 +119,8 @@ def test_cache_r77_bound_and_client():
         False,
         True,
     ]
+    # Prompts that were made to differ are fresh where nobody tells; those sent as they are may be anything.
+    assert [bool(check_cache(None, 0.01, fresh=fresh)) for fresh in (True, False)] == [False, True]
     assert [bool(check_bound(low, 50)) for low in (None, 49, 51)] == [False, False, True]
     assert check_bound(51, None) == []
     load = load_of([[(10, [1, 1, 1])] * 3])
