@@ -49,6 +49,7 @@ RULES: tuple[Callable[[Context], Any], ...] = (
     switches.overruled_graphs,
     card.backends,
     card.slow_cache,
+    card.memory_share,
     card.memory_left,
 )
 

@@ -52,6 +52,7 @@ CODES: dict[str, Code] = {
     "SGA320": Code("back end not for this card", acceptable=True),
     "SGA321": Code("cache format known slow", acceptable=True),
     "SGA322": Code("too little memory left", acceptable=True),
+    "SGA323": Code("no share of memory", acceptable=False),
     "SGA401": Code("more cards than the host has", acceptable=False),
     "SGA402": Code("cards left idle", acceptable=True),
     "SGA403": Code("layer split impossible", acceptable=False),

@@ -21,10 +21,10 @@ LEVELS: tuple[Level, ...] = ("error", "advice", "override", "deprecated", "unkno
 
 # What SGLang itself does with the command line.
 _OUTCOMES = {
-    "ok": "SGLang would start",
+    "ok": "SGLang accepts it",
     "parse_error": "SGLang would not parse it",
     "fatal": "SGLang would not start",
-    "unknown": "whether SGLang would start is not decided",
+    "unknown": "whether SGLang accepts it is not decided",
 }
 
 

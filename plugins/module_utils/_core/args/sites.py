@@ -12,6 +12,7 @@ import re
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 
+from .conditions import negated
 from .source import ARGUMENT_CODE, LANDMARK, SERVER, SourceTree
 from .writes import NESTED, Scope, is_record, note_names, scope_of, writes_of
 
@@ -122,7 +123,7 @@ class _Walker:
                 test = one_line(stmt.test)
                 yield from self._mentions(stmt.test, guards, scope)
                 yield from self._steps(stmt.body, function, own_class, (*guards, test), scope)
-                yield from self._steps(stmt.orelse, function, own_class, (*guards, _not(stmt.test)), scope)
+                yield from self._steps(stmt.orelse, function, own_class, (*guards, negated(stmt.test)), scope)
                 guards = (*guards, *_past(stmt))
             elif isinstance(stmt, (ast.For, ast.AsyncFor, ast.While, ast.With, ast.AsyncWith, ast.Try, ast.Match)):
                 for part, guard in _parts(stmt):
@@ -187,7 +188,7 @@ def _past(stmt: ast.If) -> list[str]:
     out: list[str] = []
     rest: ast.If | None = stmt
     while rest is not None and _leaves(rest.body):
-        out.append(_not(rest.test))
+        out.append(negated(rest.test))
         rest = rest.orelse[0] if len(rest.orelse) == 1 and isinstance(rest.orelse[0], ast.If) else None
     if not out and stmt.orelse and _leaves(stmt.orelse) and not isinstance(stmt.orelse[0], ast.If):
         out.append(one_line(stmt.test))
@@ -197,13 +198,6 @@ def _past(stmt: ast.If) -> list[str]:
 def _leaves(body: Sequence[ast.stmt]) -> bool:
     """Whether a block ends by leaving the function or the loop."""
     return isinstance(body[-1], (ast.Return, ast.Raise, ast.Continue, ast.Break))
-
-
-def _not(test: ast.expr) -> str:
-    """Return the negation of a condition as one reads it: what is denied twice is said."""
-    if isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
-        return one_line(test.operand)
-    return f"not ({one_line(test)})"
 
 
 def one_line(node: ast.AST) -> str:

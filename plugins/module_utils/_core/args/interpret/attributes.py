@@ -7,7 +7,7 @@ import ast
 from collections.abc import Iterable
 from typing import Any
 
-from .frames import Frame, Site, text_of
+from .frames import Frame, Site
 from .operators import lift
 from .values import (
     MISSING,
@@ -333,13 +333,14 @@ class Attributes(Whole):
             position -= 1
         return Site(source, "always", reads, value)
 
-    def guard_text(self, test: ast.expr, frame: Frame) -> str:
-        """Return the source of a condition; of a rule held in a variable, the rule."""
+    @staticmethod
+    def guard(test: ast.expr, frame: Frame) -> ast.expr:
+        """Return a condition as it is shown; of a rule held in a variable, the rule."""
         if isinstance(test, ast.Call) and isinstance(test.func, ast.Name) and not test.args and test.func.id in frame.cells:
             rule = frame.cells[test.func.id]
             if isinstance(rule, Function) and isinstance(rule.node, ast.Lambda):
-                return text_of(rule.node.body)
-        return text_of(test)
+                return rule.node.body
+        return test
 
     def doubt_needs(self) -> frozenset[str]:
         return NO_NEEDS.union(*self.doubt) if self.doubt else NO_NEEDS

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
+from ..conditions import negated
 from .comprehensions import Comprehensions
 from .frames import Frame, text_of
 from .machine import NORMAL
@@ -146,10 +147,8 @@ class Expressions(Comprehensions):
         test = truth(self.eval(node.test, frame))
         if not isinstance(test, Unknown):
             return self.eval(node.body if test else node.orelse, frame)
-        text = text_of(node.test)
-        return self._either(
-            [lambda: self.eval(node.body, frame), lambda: self.eval(node.orelse, frame)], test.needs, [text, f"not ({text})"]
-        )
+        arms: list[Callable[[], Any]] = [lambda: self.eval(node.body, frame), lambda: self.eval(node.orelse, frame)]
+        return self._either(arms, test.needs, [text_of(node.test), negated(node.test)])
 
     def _eval_JoinedStr(self, node: ast.JoinedStr, frame: Frame) -> Any:
         parts: list[str] = []

@@ -8,6 +8,7 @@ import sys
 from typing import Any
 
 from ...errors import InferopsError
+from ..conditions import negated
 from .control import Control
 from .frames import Frame, Guard, text_of
 from .machine import DEAD, NORMAL, Exit
@@ -188,20 +189,21 @@ class Statements(Control):
         frame.cond_reads |= reads
         self.reads = set()
         decided = truth(test)
-        text = self.guard_text(node.test, frame)
+        guard = self.guard(node.test, frame)
         if not isinstance(decided, Unknown):
-            return self._arm(
-                node.body if decided else node.orelse, frame, text if decided else f"not ({text})", reads, positive=True
-            ) and (self._after(node, frame, text, reads, decided))
+            arm, text = (node.body, text_of) if decided else (node.orelse, negated)
+            shown = text(guard) if arm else ""
+            return self._arm(arm, frame, shown, reads, positive=True) and self._after(node, frame, guard, reads, decided)
+        holds, fails = text_of(guard), negated(guard)
         flow = self.fork(
             [
-                lambda: self._arm(node.body, frame, text, reads, positive=True),
-                lambda: self._arm(node.orelse, frame, f"not ({text})", reads, positive=True),
+                lambda: self._arm(node.body, frame, holds, reads, positive=True),
+                lambda: self._arm(node.orelse, frame, fails, reads, positive=True),
             ],
             decided.needs,
-            [text, f"not ({text})"],
+            [holds, fails],
         )
-        return flow and self._after(node, frame, text, reads, None)
+        return flow and self._after(node, frame, guard, reads, None)
 
     def _arm(self, body: list[ast.stmt], frame: Frame, text: str, reads: frozenset[str], *, positive: bool) -> bool:
         if not body:
@@ -214,11 +216,11 @@ class Statements(Control):
             del frame.guards[depth - 1 :]
 
     @staticmethod
-    def _after(node: ast.If, frame: Frame, text: str, reads: frozenset[str], decided: bool | None) -> bool:
+    def _after(node: ast.If, frame: Frame, guard: ast.expr, reads: frozenset[str], decided: bool | None) -> bool:
         """What follows an early return stands under its negation."""
         leaves = isinstance(node.body[-1], _LEAVES)
         if leaves and decided is not True and not node.orelse:
-            frame.guards.append(Guard(f"not ({text})", reads, positive=False))
+            frame.guards.append(Guard(negated(guard), reads, positive=False))
         return NORMAL
 
     def _exec_Return(self, node: ast.Return, frame: Frame) -> bool:
@@ -264,8 +266,7 @@ class Statements(Control):
 
         if outcome is False:
             return fail()
-        text = text_of(node.test)
-        return self.fork([lambda: NORMAL, fail], outcome.needs, [text, f"not ({text})"])
+        return self.fork([lambda: NORMAL, fail], outcome.needs, [text_of(node.test), negated(node.test)])
 
     def _exec_With(self, node: ast.With, frame: Frame) -> bool:
         for item in node.items:

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from ...errors import InferopsError
+from ..conditions import negated
 from ..context import is_secret, shown
 from ..findings import Finding
 from ..interpret.outcome import same_json
@@ -61,7 +62,7 @@ def condition_at(tree: SourceTree, source: str | None) -> str | None:
             if _holds(node.body, line):
                 found = ast.unparse(node.test)
             elif _holds(node.orelse, line):
-                found = f"not ({ast.unparse(node.test)})"
+                found = negated(node.test)
     return found
 
 

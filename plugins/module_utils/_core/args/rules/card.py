@@ -81,12 +81,46 @@ def _int4(config: Mapping[str, Any]) -> bool:
     return any(one.get("num_bits") == 4 and one.get("type") == "int" for one in weights)
 
 
+def memory_share(ctx: Context) -> Iterator[Finding]:
+    """Refuse a share of memory that is none: the cache gets what weights leave of it, so the server stops after loading.
+
+    Read in 0.4.6 … 0.5.23: bytes for the cache = free memory − total × (1 − share), and nothing left is an exception.
+    """
+    share = ctx.effective("mem_fraction_static")
+    if isinstance(share, bool) or not isinstance(share, (int, float)) or 0 < share <= 1 or ctx.effective("encoder_only") is True:
+        return
+    if share > 1 and ctx.asked("max_total_tokens") is not None:
+        return  # then the cache is as large as that says
+    spelled = ctx.parsed.explicit.get("mem_fraction_static")
+    change = ctx.resolution.changed.get("mem_fraction_static", {})
+    because = ", ".join(word for word in change.get("because") or () if word.startswith("--") and word != "--model-path")
+    if spelled is not None:
+        message, do = f"{spelled} {share:g} is no share of a card's memory", "write a number between 0 and 1, such as 0.9"
+    else:
+        message = f"SGLang works out a mem_fraction_static of {share:g}, which is no share of memory"
+        do = "let it reserve less (a smaller chunked prefill, smaller graphs), or give --mem-fraction-static"
+    if share <= 0:
+        why = "nothing is left for the cache, and the server stops once the weights are loaded"
+    else:
+        why = "more than there is would be taken for the cache: memory runs out once the weights are loaded"
+    yield Finding(
+        "SGA323",
+        "error",
+        message,
+        why=why + (f"; what SGLang reserves depends on {because}" if because and spelled is None else ""),
+        do=do,
+        source=change.get("source") or ctx.table.field_source.get("mem_fraction_static"),
+        **ctx.at(spelled),
+    )
+
+
 def memory_left(ctx: Context) -> Iterator[Finding]:
     """Advise where the memory left beside weights and cache is less than graph capture has been seen to need (R76)."""
     fraction, total = ctx.effective("mem_fraction_static"), ctx.facts.gpu_memory_mib
     if (
         fraction is UNKNOWN
         or not isinstance(fraction, float)
+        or not 0 < fraction <= 1
         or total is None
         or "mem_fraction_static" not in ctx.parsed.explicit
     ):

@@ -91,6 +91,11 @@ CASES = [
     ("0.5.23", [*PP8, "--mem-fraction-static", "0.99"], "SGA322", True),
     ("0.5.18", [*M, "--tp-size", "8", "--mem-fraction-static", "0.97"], "SGA322", False),
     ("0.5.23", PP8, "SGA322", False),
+    ("0.4.6.post5", [*M, "--mem-fraction-static", "85"], "SGA323", True),
+    ("0.5.12", [*M, "--mem-fraction-static", "0"], "SGA323", True),
+    ("0.5.23", [*M, "--mem-fraction-static", "-0.5"], "SGA323", True),
+    ("0.5.23", [*M, "--mem-fraction-static", "1.2", "--max-total-tokens", "4096"], "SGA323", False),
+    ("0.5.23", [*M, "--chunked-prefill-size", "-1"], "SGA323", False),
 ]
 
 
@@ -136,6 +141,22 @@ def test_r76_the_margin_is_said_in_numbers(run):
     assert "leaves 1,958 MiB of 97,887 MiB" in finding.message
     assert "2,937 MiB" in finding.why
     assert not found(run("0.5.23", [*PP8, "--mem-fraction-static", "0.98"], facts={"sm": 120, "platform": "cuda"}), "SGA322")
+
+
+L4 = {"platform": "cuda", "gpu_name": "NVIDIA L4", "gpu_count": 1, "sm": 89, "gpu_memory_mib": 23034}
+
+
+@pytest.mark.parametrize("version", ["0.5.10", "0.5.18", "0.5.23"])
+def test_a_share_of_memory_that_sglang_works_out_below_zero_is_refused(run, version):
+    """SGLang accepts it while it resolves its arguments, and stops after loading; started on a processor, 0.5.23."""
+    report = run(version, [*M, "--chunked-prefill-size", "-1"], facts=L4)
+    finding = found(report, "SGA323")[0]
+    assert (report.outcome, finding.level) == ("ok", "error")
+    assert finding.message.startswith("SGLang works out a mem_fraction_static of -0.0")
+    assert "depends on --chunked-prefill-size" in finding.why
+    assert finding.source == report.changed["mem_fraction_static"]["source"]
+    unknown = {key: value for key, value in L4.items() if key != "gpu_memory_mib"}
+    assert not found(run(version, [*M, "--chunked-prefill-size", "-1"], facts=unknown), "SGA323")
 
 
 PREFILL_OFF = [

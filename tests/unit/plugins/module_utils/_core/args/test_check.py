@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 import json
+import re
 
 import pytest
 from ansible_collections.inferops.sglang.plugins.module_utils._core.args.check import check
@@ -91,6 +92,12 @@ def test_r7_r11_a_leftover_graph_flag_blocks_and_says_what_it_costs(run, wheel, 
 def test_r7_every_spelling_is_seen(run, words):
     report = run("0.5.23", [*GOOD, *words])
     assert "vestigial" in one(report, "SGA301").why
+
+
+def test_conditions_are_denied_as_one_reads_them(run):
+    guards = {change["guard"] or "always" for change in run("0.5.23", GOOD).changed.values()}
+    assert [guard for guard in guards if "not (not" in guard or re.fullmatch(r"not \(\S+\)", guard)] == []
+    assert any(guard.startswith("not ") for guard in guards)
 
 
 def test_a_stronger_flag_that_keeps_decode_graphs_on_is_not_accused(run):

@@ -125,4 +125,4 @@ def test_the_command_line_asks(release, capsys, monkeypatch):
     one = release("setattr")
     words = ["check", "--source", str(one.root), "--live", sys.executable, "--env", f"PYTHONPATH={one.root}", "--", *ARGV]
     assert main(words) == 0
-    assert "SGLang 9.0.1 (live): clean, SGLang would start; " in capsys.readouterr().out
+    assert "SGLang 9.0.1 (live): clean, SGLang accepts it; " in capsys.readouterr().out
