@@ -91,7 +91,10 @@ def test_made_once_announced_before_and_removed_on_request(configure):
 
     play(*words)
     made = names(awx)
-    assert {("job_templates", f"SGLang {name}") for name in ("check", "gate", "deploy", "upgrade", "rollback")} <= made
+    assert {
+        ("job_templates", f"SGLang {name}") for name in ("check", "gate", "drift", "deploy", "upgrade", "rollback", "adopt")
+    } <= made
+    assert {("schedules", f"SGLang nightly {name}") for name in ("gate", "drift")} <= made
     upgrade = next(one for one in awx.tables["job_templates"].values() if one["name"] == "SGLang upgrade")
     assert upgrade["allow_simultaneous"] is False and upgrade["survey_enabled"] is True
     used = awx.links["job_templates", upgrade["id"], "credentials"]
@@ -168,11 +171,23 @@ def test_surveys_offer_what_profiles_and_roles_know():
             assert one["choices"] == options[one["variable"]]["choices"]
 
 
+def templates():
+    return yaml.load(OBJECTS.read_text(), Loader=_Loader)["controller_templates"]
+
+
 def test_every_job_has_its_playbook_in_the_site():
-    objects = yaml.load(OBJECTS.read_text(), Loader=_Loader)
-    for template in objects["controller_templates"]:
+    for template in templates():
         assert (REPOSITORY / "examples/site" / template["playbook"]).exists()
-    labels = {template["name"]: template["labels"][1] for template in objects["controller_templates"]}
-    assert {name for name, label in labels.items() if label == "changes hosts"} == {
-        f"SGLang {x}" for x in ("deploy", "upgrade", "rollback")
-    }
+    changing = {template["name"] for template in templates() if "changes hosts" in template["labels"]}
+    assert changing == {f"SGLang {name}" for name in ("deploy", "upgrade", "rollback", "adopt")}
+
+
+def test_jobs_that_look_have_neither_the_login_nor_the_secrets_of_those_that_change():
+    for template in templates():
+        looks = "looks only" in template["labels"]
+        assert template["become_enabled"] is False and template["allow_simultaneous"] is False
+        assert looks != ("changes hosts" in template["labels"])
+        assert ("SGLang look" in template["credentials"]) == looks != ("SGLang change" in template["credentials"])
+        assert not (looks and "SGLang secrets" in template["credentials"])
+        play = (REPOSITORY / "playbooks" / template["playbook"]).read_text()
+        assert ("become: true" in play) != looks

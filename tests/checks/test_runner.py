@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
+import socket
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -77,6 +80,56 @@ def test_output_is_lines_without_control_characters(job):
     for sequence in ("\x1b[0;3", "\x1b[1;3", "\x1b[0m"):  # colours, which AWX shows as such
         plain = plain.replace(sequence, "")
     assert "\r" not in plain.replace("\r\n", "\n") and "\x1b[A" not in plain and "\x08" not in plain
+
+
+@pytest.fixture
+def engine(tmp_path):
+    """Start the fake engine and return its port."""
+    (tmp_path / "control.json").write_text('{"start_seconds": 0.1}')
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    code = "import sys; from inferops_fake_engine.main import run; sys.exit(run(sys.argv[1:]))"
+    words = ["--model-path", str(tmp_path), "--served-model-name", "kimi", "--api-key", CANARY, "--port", str(port)]
+    env = {
+        **os.environ,
+        "PYTHONPATH": str(REPOSITORY / "tests/fakes/engine"),
+        "INFEROPS_FAKE_VERSION": "0.5.23",
+        "INFEROPS_FAKE_TIMESCALE": "50",
+        "INFEROPS_FAKE_CONTROL": str(tmp_path / "control.json"),
+    }
+    with (tmp_path / "engine.log").open("wb") as log:
+        process = subprocess.Popen([sys.executable, "-c", code, *words], env=env, stdout=log, stderr=log)
+    deadline = time.monotonic() + 20
+    while "ready" not in (tmp_path / "engine.log").read_text() and time.monotonic() < deadline:
+        time.sleep(0.1)
+    yield port
+    process.kill()
+    process.wait(10)
+
+
+def test_a_gate_hands_on_verdict_and_figures_and_never_becomes_root(job, engine, tmp_path):
+    """The play of a job that only looks, with the key that AWX injects; asking for root would fail (playing.gate_inventory)."""
+    plan = {
+        "input_tokens": 16,
+        "output_tokens": 16,
+        "min_seconds_per_point": 0.2,
+        "max_seconds_per_point": 5,
+        "points": [{"concurrency": 2, "min_output_tokens_per_s": 1e7}],
+        "correctness": {"multi_turn": False, "tool_calls": False},
+    }
+    front = {"ansible_host": "127.0.0.1", "sglang_release_front_listen": f"0.0.0.0:{engine}", "sglang_gate_plan": plan}
+    hosts = playing.gate_inventory(tmp_path, {"gpu1": front}, {"loader": {}})
+    (tmp_path / "private/inventory/hosts.yml").write_text(json.dumps(hosts))
+    shutil.rmtree(tmp_path / "private/inventory/group_vars")
+    done, kept, events = job("gate.yml", inferops_load_host="loader", **dict([playing.TOOLS_MARK]))
+    assert (kept / "status").read_text() == "failed", done.stdout
+    handed = artifacts(events)["inferops_results"]["gpu1/main"]
+    assert handed["verdict"] in ("fail", "inconclusive") and handed["points"][0]["output_tokens_per_s"] > 0, done.stdout
+    assert any("min_output_tokens_per_s" in reason for reason in handed["reasons"])
+    assert (tmp_path / "out/gpu1/main/report.html").exists()
+    for path in kept.rglob("*"):
+        assert not path.is_file() or CANARY not in path.read_text(), path
 
 
 def test_the_build_context_of_the_image_holds_the_collection(run, programs, tmp_path):

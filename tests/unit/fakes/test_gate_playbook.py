@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import json
-import sys
 
 import playing
 
@@ -18,34 +17,13 @@ PLAN = {
     "client_processes": 2,
     "correctness": {"multi_turn": False, "tool_calls": False},
 }
-MARK = "a" * 12
 
 
 def play(folder, hosts, *words, loaders=None):
-    """Play on hosts of this machine whose tools are the interpreter of the tests; return what ansible-playbook did."""
-    tools = folder / "tools" / MARK
-    (tools / "bin").mkdir(parents=True, exist_ok=True)
-    (tools / ".inferops-complete").write_text("")
-    (tools / "bin" / "python").write_text(f'#!/bin/sh\nexec {sys.executable} "$@"\n')
-    (tools / "bin" / "python").chmod(0o755)
-    model = folder / "weights"
-    model.mkdir(exist_ok=True)
-    (model / "config.json").write_text('{"architectures": ["X"]}')
-    common = {
-        "ansible_connection": "local",
-        "ansible_become": False,
-        "ansible_python_interpreter": sys.executable,
-        "sglang_service_profile": {"model": {"served_name": "kimi", "path": str(model)}},
-        "sglang_model_weights_required": False,
-        "sglang_release_tools_root": str(folder / "tools"),
-        "sglang_gate_out_root": str(folder / "gates" / "{{ inventory_hostname }}"),
-        "sglang_gate_report_dest": str(folder / "out"),
-        "sglang_gate_bandwidth_file": str(folder / "bandwidth.json"),
-    }
+    """Play on hosts of this machine; return what ansible-playbook did."""
     inventory = folder / "hosts.json"
-    groups = {"sglang": {"hosts": hosts}, "elsewhere": {"hosts": loaders or {}}}
-    inventory.write_text(json.dumps({"all": {"vars": common, "children": groups}}))
-    return playing.ansible_playbook("playbooks/gate.yml", "-i", inventory, "-e", f"__sglang_release_tools_hash={MARK}", *words)
+    inventory.write_text(json.dumps(playing.gate_inventory(folder, hosts, loaders)))
+    return playing.ansible_playbook("playbooks/gate.yml", "-i", inventory, "-e", "=".join(playing.TOOLS_MARK), *words)
 
 
 def host(port, least):

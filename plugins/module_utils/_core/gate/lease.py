@@ -34,6 +34,21 @@ class Lease:
             return True
 
 
+def _shared(path: Path) -> int:
+    """Open a file that every login of the host may lock: what only looks gates as an ordinary user, a release as root.
+
+    In a folder like /tmp the kernel refuses even root O_CREAT on a file of others (fs.protected_regular), so that comes last.
+    """
+    flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC
+    try:
+        return os.open(path, flags)
+    except FileNotFoundError:
+        handle = os.open(path, flags | os.O_CREAT, 0o644)
+        with contextlib.suppress(PermissionError):  # somebody else was faster
+            os.fchmod(handle, 0o644)
+        return handle
+
+
 @contextlib.contextmanager
 def only_gate(base_url: str, *, folder: Path | None = None) -> Iterator[None]:
     """Hold the right to load a server from this host, or raise InferopsError when another gate has it.
@@ -43,10 +58,12 @@ def only_gate(base_url: str, *, folder: Path | None = None) -> Iterator[None]:
     name = f"inferops-gate-{hashlib.sha256(base_url.encode()).hexdigest()[:12]}.lock"
     path = (Path(tempfile.gettempdir()) if folder is None else folder) / name
     try:
-        handle = os.open(path, os.O_CREAT | os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+        handle = _shared(path)
     except OSError as exc:
         what = "cannot tell whether another gate loads this server"
-        raise InferopsError(what, where=str(path), why=str(exc), do="run as the user that made this file") from exc
+        raise InferopsError(
+            what, where=str(path), why=str(exc), do="remove this file; no gate holds it for longer than it runs"
+        ) from exc
     try:
         try:
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -60,6 +60,25 @@ def test_two_gates_never_load_one_server(tmp_path):
         pass
 
 
+def test_whoever_gates_first_leaves_a_lock_that_every_other_login_can_take(tmp_path):
+    before = os.umask(0o077)
+    try:
+        with only_gate("http://a", folder=tmp_path):
+            pass
+    finally:
+        os.umask(before)
+    (lock,) = tmp_path.iterdir()
+    assert lock.stat().st_mode & 0o777 == 0o644
+    # As in /tmp, where the kernel refuses even root to open with O_CREAT what another login has made.
+    tmp_path.chmod(0o1777)
+    if os.geteuid() == 0:
+        os.chown(lock, 65534, 65534)
+    lock.chmod(0o444)
+    first, second = (only_gate("http://a", folder=tmp_path) for dummy in range(2))
+    with first, pytest.raises(InferopsError, match="another gate"), second:
+        pass
+
+
 def test_followed_run_returns_its_result_and_only_its_own(tmp_path):
     with serving(Pace(ttft_s=0.05, itl_s=0.002)) as url:
         run = start(url, tmp_path, PLAN)
