@@ -85,6 +85,16 @@ def test_the_rehearsal_names_what_the_next_release_renames(site):
     assert status != 0 and "--cuda-graph-max-bs-decode 16" in said, said
 
 
+def test_the_hook_of_pre_commit_checks_the_project_it_is_started_in(site):
+    (hook,) = yaml.safe_load((REPOSITORY / ".pre-commit-hooks.yaml").read_text())
+    assert hook["language"] == "script" and hook["pass_filenames"] is False
+    assert re.search(hook["files"], "inventory/group_vars/sglang/main.yml") and not re.search(hook["files"], "README.md")
+    declare(site, sglang_service_args={"disable_cuda_graph": True})
+    env = playing.clean_environ(ANSIBLE_VAULT_PASSWORD_FILE=str(site.parent / "password"))
+    done = subprocess.run([REPOSITORY / hook["entry"]], cwd=site, env=env, check=False, capture_output=True, text=True)
+    assert done.returncode != 0 and "SGA301" in done.stdout, done.stdout + done.stderr
+
+
 def test_every_playbook_is_there_by_its_full_name(run, site):
     listed = re.findall(r"inferops\.sglang\.\w+", (site / "README.md").read_text())
     playbooks = sorted({name for name in listed if name != "inferops.sglang"} | {"inferops.sglang.deploy"})

@@ -27,11 +27,30 @@ AREAS = {
     "release": ("transact", "status", "front", "serve"),
 }
 COULD_NOT_RUN = 2
+EXAMPLES = """\
+examples:
+  what does this release make of my command line, before anything starts?
+    inferops check --source sglang-0.5.23-*.whl --facts facts.json -- --model-path /srv/models/kimi-k2.6 --pp-size 8
+  what switches the decode graphs off in it?
+    inferops explain cuda-graph --source sglang-0.5.23-*.whl -- --pp-size 8
+  what would an upgrade change for this command line?
+    inferops diff --from sglang-0.5.19-*.whl --to sglang-0.5.23-*.whl -- --pp-size 8
+  is the server that runs as fast as it must be?
+    inferops gate --base-url http://127.0.0.1:30000 --plan plan.yml --out result
+
+exit status: 0 fine, 1 refused or failed, 2 could not run, 3 inconclusive or unknown
+The server's arguments come after --. `inferops COMMAND --help` has the options of one command.
+"""
 
 
 def build_parser(command: str | None = None) -> argparse.ArgumentParser:
     """Return the parser of one subcommand, or of all where it is none of ours: then help or an error names them all."""
-    parser = argparse.ArgumentParser(prog="inferops", description="Check SGLang arguments and judge SGLang throughput.")
+    parser = argparse.ArgumentParser(
+        prog="inferops",
+        description="Check SGLang arguments and judge SGLang throughput.",
+        epilog=EXAMPLES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
     meant = [area for area, names in AREAS.items() if command in names]
     for area in meant or AREAS:
