@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Record what the real SGLang answers, on a CPU with a tiny random model of Kimi's shape; keep the shapes.
 
-    record_real_engine.py --python ENGINE/bin/python --version 0.5.23 [--work FOLDER] [--oracle-out OUT.json]
+    record_real_engine.py --python ENGINE/bin/python --version 0.5.23 [--work FOLDER] [--oracle-out OUT.json] [--only streams]
 
 ENGINE is an environment with a CPU build of torch and that release of SGLang (``--no-deps``) plus what it imports.  Three
 starts: plain, two pipeline stages with a key, and on a port that is taken.  The resolved values for the eight cards come
@@ -14,6 +14,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import re
 import signal
 import socket
 import subprocess
@@ -32,6 +33,7 @@ from urllib.request import Request, urlopen
 from condense import resolved, server_info, write_json
 from metrics import shape as metrics_shape
 from probe import PROBES, UNAUTHORIZED, ask_all
+from streams import STAGED, plain, record, restarted
 
 HERE = Path(__file__).resolve().parent
 RECORDINGS = HERE.parent / "recordings"
@@ -152,16 +154,68 @@ def stop_while_loading(recorder: Recorder, port: int) -> int:
     return process.wait(60)
 
 
+# What a client or the gate sums up, of each rank; kept as told before and after some load.
+READ = re.compile(
+    r"^sglang:(num_running_reqs|num_queue_reqs|prompt_tokens_total|generation_tokens_total|cuda_graph_passes_total)\b.*"
+)
+# A log keeps no paths, times or numbers of processes; the line of all arguments is in server_info.json.
+UNKEPT = re.compile(r"^\[\d{4}-\d\d-\d\d \d\d:\d\d:\d\d")
+
+
+def told(url: str) -> list[str]:
+    return [line for line in get(f"{url}/metrics")[1].decode().splitlines() if READ.match(line)]
+
+
+def said(log: Path, work: Path) -> list[str]:
+    """The lines that SGLang stamped, without the stamp's date, its arguments and this machine's paths."""
+    lines = [UNKEPT.sub("[", line) for line in log.read_text(errors="replace").splitlines() if UNKEPT.match(line)]
+    kept = [re.sub(r"(/[\w.+-]+){3,}", "/…", line.replace(str(work), "/work")) for line in lines if "server_args=" not in line]
+    return list(dict.fromkeys(line[:300] for line in kept))
+
+
+def record_streams(recorder: Recorder, model: Path, folder: Path) -> None:
+    """Keep each stream read by read, and what metrics and log say of them: one stage, then two that gather tokens."""
+    tokens = json.loads((model / "tokenizer.json").read_text())["model"]["vocab"]
+    rows: list[dict[str, Any]] = []
+    logs: dict[str, list[str]] = {}
+    port = free_port()
+    with recorder.engine(port, []):
+        rows += [row for asked in plain(tokens.__getitem__) for row in record(port, asked)]
+    staged = ["--pp-size", "2", "--stream-interval", "4"]
+    port = free_port()
+    with recorder.engine(port, [], *staged, SGLANG_CPU_OMP_THREADS_BIND="0|1") as url:
+        before = told(url)
+        rows += [row for asked in STAGED for row in record(port, asked)]
+        time.sleep(1)
+        write_json(folder / "two_stages.json", {"before": before, "after": told(url)})
+    logs["two stages"] = said(recorder.work / f"engine-{port}.log", recorder.work)
+    for number in (signal.SIGTERM, signal.SIGKILL):
+        port = free_port()
+        process = recorder.launch(port)
+        while get(f"http://127.0.0.1:{port}/health")[0] != 200:
+            time.sleep(0.5)
+        rows.append(restarted(port, process, number))
+        process.wait(60)
+        if number is signal.SIGTERM:
+            logs[number.name] = said(recorder.work / f"engine-{port}.log", recorder.work)
+    write_json(folder / "streams.json", rows)
+    write_json(folder / "logs.json", logs)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--python", type=Path, required=True)
     parser.add_argument("--version", required=True)
     parser.add_argument("--work", type=Path, required=True)
     parser.add_argument("--oracle-out", type=Path)
+    parser.add_argument("--only", choices=["streams"], help="record nothing else")
     asked = parser.parse_args()
     folder, recorder = RECORDINGS / asked.version, Recorder(asked.python, asked.work)
     asked.work.mkdir(parents=True, exist_ok=True)
-    recorder.write_model()
+    model = recorder.write_model()
+    record_streams(recorder, model, folder)
+    if asked.only:
+        return
     flags = json.loads(recorder.run(str(HERE / "flags.py")))
     write_json(folder / "flags.json", flags)
 

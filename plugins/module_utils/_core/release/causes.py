@@ -17,7 +17,7 @@ RANKS: tuple[Rank, ...] = ("host", "error", "silence", "follows")
 # The last thing the engine told about its start. "served" is said by SGLang once its own warm-up is through.
 Stage = Literal["begin", "connect", "weights", "memory", "capture", "served"]
 STAGES: dict[Stage, str] = {
-    "connect": r"init torch distributed begin",
+    "connect": r"init (torch distributed|parallel) begin",
     "weights": r"load weight begin",
     "memory": r"load weight end",
     "capture": r"capturing batches|capture .*cuda ?graph.* begin",

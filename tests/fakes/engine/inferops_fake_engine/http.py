@@ -118,7 +118,7 @@ class HttpServer:
         if answer.content_type:
             head.append(f"content-type: {answer.content_type}")
         if isinstance(answer, Stream):
-            head.append("Transfer-Encoding: chunked")
+            head += ["vary: Origin", "Transfer-Encoding: chunked"]
             writer.write("\r\n".join([*head, "", ""]).encode())
             await self._link.open()
             return await self._pour(answer.chunks, reader, writer) and keep

@@ -66,6 +66,12 @@ def _wants_usage(body: dict[str, Any]) -> bool:
     return bool((body.get("stream_options") or {}).get("include_usage"))
 
 
+def _wants_running(body: dict[str, Any]) -> bool:
+    """Usage in every chunk that brings text, as recorded: as whole as that of an answer that is not streamed."""
+    options = body.get("stream_options") or {}
+    return bool(options.get("include_usage") and options.get("continuous_usage_stats"))
+
+
 def _event(value: dict[str, Any]) -> bytes:
     return b"data: " + json.dumps(value, separators=(",", ":"), ensure_ascii=False).encode() + b"\n\n"
 
@@ -78,7 +84,7 @@ async def completions(server: Server, request: Request) -> Response | Stream:
     g = plan(server, prompt, text, _limit(body, request.path, 16), bool(body.get("ignore_eos")), thinking=False)
     head = {"id": g.id, "object": "text_completion", "created": int(time.time()), "model": body.get("model", "default")}
     if body.get("stream"):
-        return Stream(_stream_completion(server, g, head, with_usage=_wants_usage(body)))
+        return Stream(_stream_completion(server, g, head, with_usage=_wants_usage(body), running=_wants_running(body)))
     said = "".join([piece async for piece, _ in tokens(server, g)])
     choice = {"index": 0, "text": said, "logprobs": None, "finish_reason": g.finish, "matched_stop": None}
     return Response.json(
@@ -86,11 +92,14 @@ async def completions(server: Server, request: Request) -> Response | Stream:
     )
 
 
-async def _stream_completion(server: Server, g: Generation, head: dict[str, Any], *, with_usage: bool) -> AsyncIterator[bytes]:
+async def _stream_completion(
+    server: Server, g: Generation, head: dict[str, Any], *, with_usage: bool, running: bool
+) -> AsyncIterator[bytes]:
     async for piece, _ in tokens(server, g):
         finish = g.finish if g.count == g.output_tokens else None
         choice = {"index": 0, "text": piece, "logprobs": None, "finish_reason": finish, "matched_stop": None}
-        yield _event(head | {"choices": [choice], "usage": None})
+        usage = _usage(server, g, chat=False, streamed=False) if running else None
+        yield _event(head | {"choices": [choice], "usage": usage})
     if with_usage:
         yield _event(head | {"choices": [], "usage": _usage(server, g, chat=False, streamed=True)})
     yield b"data: [DONE]\n\n"
@@ -129,7 +138,8 @@ async def chat(server: Server, request: Request) -> Response | Stream:
     head = {"id": g.id, "object": "chat.completion", "created": int(time.time()), "model": body.get("model", "default")}
     if body.get("stream"):
         head["object"] = "chat.completion.chunk"
-        return Stream(_stream_chat(server, g, head, with_usage=_wants_usage(body), kimi=kimi))
+        usage, running = _wants_usage(body), _wants_running(body)
+        return Stream(_stream_chat(server, g, head, with_usage=usage, running=running, kimi=kimi))
     thoughts, said = [], []
     async for piece, thinks in tokens(server, g):
         (thoughts if thinks else said).append(piece)
@@ -147,11 +157,14 @@ def _finish(g: Generation) -> str:
 
 
 async def _stream_chat(
-    server: Server, g: Generation, head: dict[str, Any], *, with_usage: bool, kimi: bool
+    server: Server, g: Generation, head: dict[str, Any], *, with_usage: bool, running: bool, kimi: bool
 ) -> AsyncIterator[bytes]:
     def chunk(delta: dict[str, Any], finish: str | None) -> bytes:
         choice = {"index": 0, "delta": delta, "logprobs": None, "finish_reason": finish, "matched_stop": None}
-        return _event(head | {"choices": [choice]})
+        told = (
+            {"usage": _usage(server, g, chat=True, streamed=True)} if running and finish is None and "role" not in delta else {}
+        )
+        return _event(head | {"choices": [choice], **told})
 
     first, named = True, False
     async for piece, thinks in tokens(server, g):
