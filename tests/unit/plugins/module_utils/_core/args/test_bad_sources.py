@@ -151,6 +151,14 @@ def _encrypted(path: Path) -> None:
     path.write_bytes(content)
 
 
+def _other_content(path: Path) -> None:
+    """A member that unpacks well and is not what the archive's directory has the checksum of."""
+    _wheel(path, b"x = 1\n" * 40)
+    content = bytearray(path.read_bytes())
+    content[content.index(b"PK\x01\x02") + 16] ^= 1
+    path.write_bytes(content)
+
+
 WHEELS = {
     "text": lambda path: path.write_text("this is no wheel"),
     "empty": lambda path: path.write_bytes(b""),
@@ -158,6 +166,7 @@ WHEELS = {
     "truncated": _truncated,
     "corrupt": _corrupt,
     "encrypted": _encrypted,
+    "other content": _other_content,
     "bomb": lambda path: _wheel(path, b"#" * (20 << 20)),
     "not text": lambda path: _wheel(path, b"\xff\xfe\x00"),
 }
@@ -170,6 +179,7 @@ def test_a_bad_wheel_is_exit_status_2_with_a_reason(tmp_path, capsys, make):
     with pytest.raises(InferopsError) as caught:
         read_flags(open_source(path))
     assert str(path) in caught.value.where
+    assert make != "other content" or "damaged" in caught.value.what
     assert caught.value.why
     assert caught.value.do
     assert main(["flags", "--source", str(path)]) == 2
