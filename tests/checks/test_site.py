@@ -90,9 +90,20 @@ def test_the_hook_of_pre_commit_checks_the_project_it_is_started_in(site):
     assert hook["language"] == "script" and hook["pass_filenames"] is False
     assert re.search(hook["files"], "inventory/group_vars/sglang/main.yml") and not re.search(hook["files"], "README.md")
     declare(site, sglang_service_args={"disable_cuda_graph": True})
+    # R85: collections in the wrong file are named.
+    (site / "roles").mkdir()
+    shutil.copy(site / "collections/requirements.yml", site / "roles/requirements.yml")
     env = playing.clean_environ(ANSIBLE_VAULT_PASSWORD_FILE=str(site.parent / "password"))
     done = subprocess.run([REPOSITORY / hook["entry"]], cwd=site, env=env, check=False, capture_output=True, text=True)
     assert done.returncode != 0 and "SGA301" in done.stdout, done.stdout + done.stderr
+    assert "roles/requirements.yml lists collections" in done.stderr
+
+
+def test_what_a_manual_project_of_awx_does_not_install_is_in_the_image():
+    """R86: such a project runs no ansible-galaxy, so the pages say it and the image brings the collection."""
+    assert "a project of the type *manual* never installs" in (REPOSITORY / "docs/how-tos.md").read_text()
+    image = yaml.safe_load((REPOSITORY / "examples/execution-environment/execution-environment.yml").read_text())
+    assert image["dependencies"]["galaxy"]["collections"][0]["type"] == "file"
 
 
 def test_every_playbook_is_there_by_its_full_name(run, site):

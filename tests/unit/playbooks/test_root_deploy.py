@@ -1,8 +1,9 @@
 # GNU General Public License v3.0+ (see https://www.gnu.org/licenses/gpl-3.0.txt)
-"""deploy.yml says what is missing on the control node, without the collection that is missing (R83, R89)."""
+"""deploy.yml says what is missing on the control node, without the collection that is missing (R83, R88, R89)."""
 
 from __future__ import annotations
 
+import re
 import shutil
 
 import playing
@@ -44,6 +45,21 @@ def test_r83_a_collection_that_cannot_be_found_is_named_before_any_host_is_asked
     assert done.returncode != 0
     assert "the collection inferops.sglang cannot be loaded" in done.stdout + done.stderr
     assert "PLAY [Deploy a gated SGLang server]" not in done.stdout
+
+
+def test_r88_an_ansible_core_that_is_too_old_is_named_with_what_to_install(clone):
+    done = play(clone, "-e", "min_core=99.1")
+    assert done.returncode != 0 and "PLAY [Deploy" not in done.stdout
+    assert (
+        "is too old, 99.1 is needed" in done.stdout + done.stderr
+        and "pip install 'ansible-core>=99.1'" in done.stdout + done.stderr
+    )
+
+
+def test_r88_one_least_ansible_core_everywhere():
+    least = re.search(r'requires_ansible: ">=([\d.]+)"', (playing.ROOT / "meta/runtime.yml").read_text())[1]
+    assert f'min_core: "{least.removesuffix(".0")}"' in (playing.ROOT / "deploy.yml").read_text()
+    assert f"ansible-core>={least.removesuffix('.0')}" in (playing.ROOT / "examples/site/requirements.txt").read_text()
 
 
 def test_r83_another_version_of_the_collection_is_refused(clone):
