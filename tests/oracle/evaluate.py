@@ -93,7 +93,7 @@ def _checked(version: str, case: Mapping[str, Any]) -> tuple[float, float]:
         words = ["check", "--source", environment.wheels.fetch(version), "--facts", facts, "--model", model, *told]
         modules = str(environment.REPOSITORY / "plugins" / "module_utils")
         told_where = {"PYTHONPATH": modules, "XDG_CACHE_HOME": folder}
-        command = [sys.executable, "-m", "_core", *map(str, words), "--format", "json", "--", *argv]
+        command = [sys.executable, "-m", "_core.program", *map(str, words), "--format", "json", "--", *argv]
         return measured(command, cwd=folder, env={**os.environ, **told_where})
 
 

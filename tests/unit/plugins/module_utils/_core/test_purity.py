@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 import sys
 from pathlib import Path
 
@@ -52,3 +53,9 @@ def test_imports_nothing_from_outside(path):
 def test_relative_imports_stay_inside_the_core(path):
     depth = len(path.relative_to(CORE).parts)
     assert [name for name, level in _imports(path) if level > depth] == []
+
+
+def test_galaxy_takes_the_name_of_every_plugin_file():
+    """Galaxy's importer refuses the whole collection where a file of module_utils has two underscores in a row in its name."""
+    for path in (CORE.parents[1]).rglob("*.py"):
+        assert path.name == "__init__.py" or re.fullmatch(r"(?!.*__)[a-z][0-9a-z_]*", path.stem), path

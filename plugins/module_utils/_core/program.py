@@ -1,5 +1,5 @@
 # GNU General Public License v3.0+ (see https://www.gnu.org/licenses/gpl-3.0.txt)
-"""`python -m _core`: quiet about Ctrl-C while the modules are still being loaded, which takes longer than a finger.
+"""`python -m _core.program`: quiet about Ctrl-C while the modules are still being loaded, which takes longer than a finger.
 
 What has read a release ends without freeing it, object by object, or looking for cycles in it: that took an eighth of a check.
 """
