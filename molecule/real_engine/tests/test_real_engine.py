@@ -1,4 +1,4 @@
-"""SGLang itself: one stage deployed, gated and promoted; then two stages; what cannot start leaves the two stages serving."""
+"""SGLang itself: one stage deployed, gated, promoted; what cannot start leaves it serving; then two stages, then eight."""
 
 import json
 
@@ -9,36 +9,42 @@ def info(host):
     return json.loads(host.check_output("curl -sf -m 20 http://127.0.0.1:30000/server_info"))
 
 
-def test_it_is_the_published_engine_and_no_stand_in(host, view):
+def test_it_is_the_published_engine_and_no_stand_in(host):
     seen = info(host)
     assert seen["version"] == "0.5.23"
     assert "simulated" not in seen
-    assert view.promoted
 
 
-def test_two_stages_serve_after_a_gate_that_passed(host, view):
+def test_each_split_was_gated_by_what_the_server_itself_said_it_is(view):
+    passed = [gate["result"] for gate in view.gates.values() if gate["result"]["verdict"] == "pass"]
+    assert [gate["engine"]["resolved"]["pp_size"] for gate in passed] == [1, 2, 8]
+    assert [gate["engine"]["simulated"] for gate in passed] == [False] * 3
+    assert len(view.gates) == 3
+
+
+def test_eight_stages_serve_with_depth(host, view):
     seen = info(host)
-    assert (seen["pp_size"], seen["device"]) == (2, "cpu")
+    assert (seen["pp_size"], seen["pp_async_batch_depth"], seen["device"]) == (8, 1, "cpu")
     assert view.enabled() == [PROMOTED_UNIT]
-    assert view.serving() == view.promoted
-    passed = [gate for gate in view.gates.values() if gate["result"]["verdict"] == "pass"]
-    assert len(passed) == 2
-    assert passed[-1]["release"] == view.promoted
+    assert view.serving() == view.promoted == list(view.gates.values())[-1]["release"]
+    assert view.previous == list(view.gates.values())[-2]["release"]
 
 
 def test_sglang_itself_said_what_the_proof_compared(view):
     """The live tier runs as the server does, so that values which hang on the memory of the machine agree."""
     check = view.checks[view.promoted]
     assert check["tier"] == "live"
-    assert check["effective"]["pp_size"] == 2
+    assert check["effective"]["pp_size"] == 8
     assert check["effective"]["chunked_prefill_size"] is not None
 
 
-def test_what_could_not_start_left_the_two_stages(view, kept):
-    before = json.loads((kept / "two_stages.json").read_text())
-    assert view.promoted == before["promoted"]
-    assert view.attempt["id"] != view.promoted
-    assert len(view.gates) == len(before["gates"])
+def test_what_could_not_start_left_the_one_stage(kept):
+    before, after = (json.loads((kept / f"{name}.json").read_text()) for name in ("one_stage", "gone_back"))
+    assert after["promoted"] == before["promoted"] is not None
+    assert after["attempt"]["id"] != after["promoted"]
+    assert len(after["gates"]) == len(before["gates"]) == 1
+    serving = {name: unit["ActiveState"] for name, unit in after["units"].items() if name == PROMOTED_UNIT}
+    assert serving == {PROMOTED_UNIT: "active"}
 
 
 def test_a_client_is_answered_through_the_front(host, serves):
@@ -51,11 +57,10 @@ def test_a_client_is_answered_through_the_front(host, serves):
     assert answer["choices"][0]["message"]["reasoning_content"]
 
 
-def test_both_stages_are_measured(host):
-    """Metrics of a pipeline carry its ranks: a sum over them counts twice."""
+def test_all_stages_are_measured(host):
+    """Metrics of a pipeline carry its ranks: a sum over them counts eight times."""
     text = host.check_output("curl -sf -m 20 http://127.0.0.1:30000/metrics")
-    ranks = {rank for rank in ("0", "1") if f'pp_rank="{rank}"' in text}
-    assert ranks == {"0", "1"}
+    assert all(f'pp_rank="{rank}"' in text for rank in range(8))
 
 
 def test_the_departures_from_the_pins_are_shown(kept):
