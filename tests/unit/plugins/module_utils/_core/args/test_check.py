@@ -180,6 +180,7 @@ def test_r2_an_underscore_is_answered_with_the_flag(run, version):
     report = run(version, ["--model-path", "m", "--reasoning_parser", "kimi_k2"])
     finding = one(report, "SGA101")
     assert report.outcome == "parse_error"
+    assert "did you mean --reasoning-parser?" in finding.message
     assert finding.do == "write --reasoning-parser kimi_k2"
     assert finding.flag == "--reasoning_parser"
     assert report.exit_status == 1
