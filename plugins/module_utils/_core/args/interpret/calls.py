@@ -7,8 +7,9 @@ import ast
 from functools import partial
 from typing import Any
 
+from ..conditions import text_of
 from ..outline import fields, members
-from .frames import Frame, text_of
+from .frames import Frame
 from .machine import DEAD, ENDED, Exit
 from .statements import Statements
 from .values import (

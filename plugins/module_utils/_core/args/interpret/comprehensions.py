@@ -7,8 +7,9 @@ import ast
 from collections.abc import Callable
 from typing import Any
 
+from ..conditions import text_of
 from .attributes import Attributes
-from .frames import Frame, text_of
+from .frames import Frame
 from .limits import MAX_SIZE, heavy
 from .operators import equal, plain_enum, truth
 from .values import MISSING, SMEARED, Dict, External, List, Set, Stash, Unknown, needs_of

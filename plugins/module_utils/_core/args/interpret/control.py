@@ -7,8 +7,9 @@ import ast
 from functools import partial
 from typing import Any
 
+from ..conditions import text_of
 from .expressions import Expressions
-from .frames import Frame, text_of
+from .frames import Frame
 from .machine import DEAD, ENDED, NORMAL, Exit
 from .operators import truth
 from .values import MISSING, Instance, List, Raised, Unknown, needs_of

@@ -8,9 +8,9 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-from ..conditions import negated
+from ..conditions import negated, text_of
 from .comprehensions import Comprehensions
-from .frames import Frame, text_of
+from .frames import Frame
 from .machine import NORMAL
 from .operators import arithmetic, compare, formatted, lift, negate, plain_enum, truth
 from .values import (

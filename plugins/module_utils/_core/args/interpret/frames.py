@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import ast
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -64,15 +63,3 @@ class Frame(Obj):
         self.globals: set[str] = set()
         self.nonlocals: set[str] = set()
         self.line = 0
-
-
-def text_of(node: ast.AST) -> str:
-    """Return the source of an expression on one line. It is kept with the node: a check comes to the same conditions often."""
-    known: str | None = getattr(node, "one_line", None)
-    if known is None:
-        try:
-            known = " ".join(ast.unparse(node).split())
-        except Exception:
-            known = type(node).__name__
-        node.one_line = known  # type: ignore[attr-defined]
-    return known

@@ -9,9 +9,9 @@ import time
 from collections.abc import Callable, Collection, Mapping
 from typing import TYPE_CHECKING, Any
 
+from ..conditions import text_of
 from . import builtin
 from .calls import Calls
-from .frames import text_of
 from .limits import MAX_COPIED, MAX_WORK
 from .methods import declare_all, method_of
 from .modules import Loader

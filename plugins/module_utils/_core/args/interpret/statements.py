@@ -8,9 +8,9 @@ import sys
 from typing import Any
 
 from ...errors import InferopsError
-from ..conditions import negated
+from ..conditions import negated, text_of
 from .control import Control
-from .frames import Frame, Guard, text_of
+from .frames import Frame, Guard
 from .machine import DEAD, NORMAL, Exit
 from .operators import arithmetic, truth
 from .values import (
