@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 import json
-import os
 import shutil
-import socket
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
@@ -19,7 +16,7 @@ sys.path[:0] = [str(REPOSITORY / part) for part in ("plugins/module_utils", "tes
 
 import playing  # noqa: E402
 import wheels  # noqa: E402
-from inferops_lab import environment  # noqa: E402
+from inferops_lab import environment, scenes  # noqa: E402
 from inferops_lab.places import cache  # noqa: E402
 
 CANARY = "canary-of-an-injected-key"
@@ -85,27 +82,10 @@ def test_output_is_lines_without_control_characters(job):
 @pytest.fixture
 def engine(tmp_path):
     """Start the fake engine and return its port."""
-    (tmp_path / "control.json").write_text('{"start_seconds": 0.1}')
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
-    code = "import sys; from inferops_fake_engine.main import run; sys.exit(run(sys.argv[1:]))"
-    words = ["--model-path", str(tmp_path), "--served-model-name", "kimi", "--api-key", CANARY, "--port", str(port)]
-    env = {
-        **os.environ,
-        "PYTHONPATH": str(REPOSITORY / "tests/fakes/engine"),
-        "INFEROPS_FAKE_VERSION": "0.5.23",
-        "INFEROPS_FAKE_TIMESCALE": "50",
-        "INFEROPS_FAKE_CONTROL": str(tmp_path / "control.json"),
-    }
-    with (tmp_path / "engine.log").open("wb") as log:
-        process = subprocess.Popen([sys.executable, "-c", code, *words], env=env, stdout=log, stderr=log)
-    deadline = time.monotonic() + 20
-    while "ready" not in (tmp_path / "engine.log").read_text() and time.monotonic() < deadline:
-        time.sleep(0.1)
-    yield port
-    process.kill()
-    process.wait(10)
+    arguments = ["--served-model-name", "kimi", "--api-key", CANARY]
+    (tmp_path / "engine").mkdir()
+    with scenes.server(arguments, {"start_seconds": 0.1}, tmp_path / "engine", {"INFEROPS_FAKE_TIMESCALE": "50"}) as url:
+        yield url.rpartition(":")[2]
 
 
 def test_a_gate_hands_on_verdict_and_figures_and_never_becomes_root(job, engine, tmp_path):

@@ -12,7 +12,7 @@ import sys
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -75,7 +75,10 @@ def play(name: str, work: Path) -> Path:
     (folder / "context.json").write_text(json.dumps(context), encoding="utf-8")
     library = subprocess.run([sys.executable, FAKES / "build", "nvml", work], check=True, text=True, capture_output=True).stdout
     cards = {"INFEROPS_FAKE_NVML_STATE": str(folder / "cards"), "INFEROPS_FAKE_NVML_CONF": str(folder / "no.conf")}
-    with _server(asked, scene.control, profile["model"]["served_name"], folder, cards) as url:
+    arguments = ["--served-model-name", profile["model"]["served_name"]]
+    for option, value in asked.items():
+        arguments += [f"--{option.replace('_', '-')}"] + ([] if value is True else [str(value)])
+    with server(arguments, scene.control, folder, cards) as url:
         out = folder / "gate"
         words = ["gate", "--base-url", url, "--plan", folder / "plan.json", "--context", folder / "context.json", "--out", out]
         here = {"INFEROPS_PYTHON": sys.executable, "LD_LIBRARY_PATH": str(Path(library.strip()).parent), **cards}
@@ -92,39 +95,39 @@ def play(name: str, work: Path) -> Path:
 
 
 @contextlib.contextmanager
-def _server(asked: dict[str, Any], control: dict[str, Any], served: str, folder: Path, cards: dict[str, str]) -> Iterator[str]:
+def server(arguments: Sequence[str], control: Mapping[str, Any], folder: Path, environment: Mapping[str, str]) -> Iterator[str]:
+    """Run the fake engine on a free port, its files in the folder; give its address once it is ready."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
     (folder / "model").mkdir(exist_ok=True)
     (folder / "control.json").write_text(json.dumps({"start_seconds": 1.0, **control}), encoding="utf-8")
-    words = ["--model-path", str(folder / "model"), "--served-model-name", served, "--port", str(port)]
-    for name, value in asked.items():
-        words += [f"--{name.replace('_', '-')}"] + ([] if value is True else [str(value)])
-    environment = cards | {
+    words = ["--model-path", str(folder / "model"), "--port", str(port), *arguments]
+    more = {
         "PYTHONPATH": str(FAKES / "engine"),
         "INFEROPS_FAKE_VERSION": VERSION,
         "INFEROPS_FAKE_CONTROL": str(folder / "control.json"),
+        **environment,
     }
     program = "import sys; from inferops_fake_engine.main import run; sys.exit(run(sys.argv[1:]))"
     with (folder / "server.log").open("wb") as log:
-        server = subprocess.Popen([sys.executable, "-c", program, *words], env=os.environ | environment, stdout=log, stderr=log)
+        process = subprocess.Popen([sys.executable, "-c", program, *words], env=os.environ | more, stdout=log, stderr=log)
     try:
-        _wait(f"http://127.0.0.1:{port}/health", server, folder / "server.log")
+        _wait(f"http://127.0.0.1:{port}/health", process, folder / "server.log")
         yield f"http://127.0.0.1:{port}"
     finally:
-        server.send_signal(signal.SIGKILL)
-        server.wait()
+        process.send_signal(signal.SIGKILL)
+        process.wait()
 
 
-def _wait(url: str, server: subprocess.Popen[bytes], log: Path) -> None:
+def _wait(url: str, process: subprocess.Popen[bytes], log: Path) -> None:
     deadline = time.monotonic() + LOADING_S
     while True:
         try:
             with urllib.request.urlopen(url, timeout=5):
                 return
         except (OSError, urllib.error.URLError):
-            if server.poll() is not None or time.monotonic() > deadline:
+            if process.poll() is not None or time.monotonic() > deadline:
                 raise SystemExit(
                     f"the server is not there: {log.read_text(encoding='utf-8', errors='replace')[-2000:]}"
                 ) from None
