@@ -16,7 +16,8 @@ description:
     only then gives it its name, C(ROOT/NAME/REVISION). A run that was cut short is gone on with by the next.
   - Where the folder is already there, sizes, times and inodes are compared with what was proven; nothing else is read or asked.
   - Free space is compared with the sizes that the source names before anything is fetched.
-  - Progress is written to C(ROOT/NAME/.REVISION.progress), one line every few seconds.
+  - Progress is written to C(ROOT/NAME/.REVISION.progress), one line every few seconds, and printed as the task runs.
+  - It runs apart from the connection; where that is lost or the play ends, the host goes on.
 options:
   root:
     description: Folder of all models on the host.

@@ -64,8 +64,8 @@ def test_one_of_eight_hosts_has_no_space_and_seven_finish_with_one_download(play
     assert done.returncode == 2, done.stdout + done.stderr
     assert recap(done) == {"h1": (0, 1), **{f"h{number}": (1, 0) for number in range(2, 9)}}
     assert "there is no space for tiny r1" in done.stdout and not (tmp_path / "h1").exists()
-    assert done.stdout.count(f"from rsync {tmp_path}/published") == 1
-    assert done.stdout.count(f"from rsync {tmp_path}/h2/tiny/r1") == 6
+    assert len(re.findall(rf"fetched .* from rsync {tmp_path}/published", done.stdout)) == 1
+    assert len(re.findall(rf"fetched .* from rsync {tmp_path}/h2/tiny/r1", done.stdout)) == 6
     assert all((tmp_path / f"h{number}" / "tiny" / "r1" / "config.json").exists() for number in range(2, 9))
 
 
@@ -88,3 +88,17 @@ def test_a_secret_is_not_printed_however_much_is_said(play, tmp_path):
     assert SECRET not in done.stdout + done.stderr
     kept = [path for path in (tmp_path / "h1").rglob("*") if path.is_file()]
     assert kept and not any(SECRET.encode() in path.read_bytes() for path in kept)
+
+
+def test_how_far_the_fetch_is_stands_in_the_output_as_it_goes(play, tmp_path):
+    jobs = tmp_path / "jobs"
+    done = play({"h1": {}, "h2": {}}, ansible_async_dir=str(jobs))
+    assert recap(done) == {"h1": (1, 0), "h2": (1, 0)}, done.stdout
+    for host in ("h1", "h2"):
+        assert re.findall(rf"^  {host}: \d\d:\d\d:\d\d (.*)$", done.stdout, re.M) == [
+            f"fetch 0.0 GiB from rsync {tmp_path}/published, 0.0 GiB are there",
+            "whole",
+        ]
+    assert jobs.is_dir() and not list(jobs.iterdir())
+    again = play({"h1": {}, "h2": {}}, ansible_async_dir=str(jobs))
+    assert not re.findall(r"^  h1: \d\d:", again.stdout, re.M), "what an earlier run wrote is not told again"

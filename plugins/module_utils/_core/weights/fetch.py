@@ -32,6 +32,7 @@ SECRET_LENGTH = 6
 """Shorter values of the environment are switches; taking them out of a text would spoil it."""
 FRUITLESS = 2
 """So many runs in a row that bring nothing end it."""
+RECORDS = Path("/var/cache/inferops/models")
 HOME = ".cache"
 """Where the hub's client keeps what it goes on with; goes when the folder is whole."""
 
@@ -56,7 +57,7 @@ class Wish:
     keep: int = -1
     offline: bool = False
     state_dir: Path = Path("/var/lib/inferops")
-    records: Path = Path("/var/cache/inferops/models")
+    records: Path = RECORDS
 
     @property
     def in_place(self) -> bool:
@@ -67,10 +68,14 @@ class Wish:
         return Path(self.source.place) if self.in_place else self.root / self.name / self.revision
 
     def beside(self, ending: str) -> Path:
-        """Return where a file about the folder lies; elsewhere for one that is not ours, which may be read-only."""
-        if self.in_place:
-            return self.records / f"{hashlib.sha256(str(self.folder).encode()).hexdigest()[:16]}.{ending}"
-        return self.root / self.name / f".{self.revision}.{ending}"
+        return beside(self.folder, ending, self.records if self.in_place else None)
+
+
+def beside(folder: Path, ending: str, records: Path | None = None) -> Path:
+    """Return where a file about a folder lies; among the records for one that is not ours, which may be read-only."""
+    if records:
+        return records / f"{hashlib.sha256(str(folder).encode()).hexdigest()[:16]}.{ending}"
+    return folder.with_name(f".{folder.name}.{ending}")
 
 
 def wish(options: Mapping[str, Any]) -> Wish:
