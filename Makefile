@@ -2,7 +2,7 @@
 PYTHON ?= python3
 
 .DEFAULT_GOAL := help
-.PHONY: help demo demo-clean test lint units collection oracle oracle-anew story real venv
+.PHONY: help demo demo-clean test lint units collection oracle oracle-anew story docs real venv
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -34,6 +34,9 @@ oracle-anew: ## new command lines for 14 releases, executed by SGLang's own code
 
 story: ## molecule scenarios on hosts with systemd
 	@$(PYTHON) tests/run story --core oldest
+
+docs: ## the documentation as a site, in out/docs/html
+	@$(PYTHON) tools/docs_site
 
 real: ## the real SGLang on this machine's processor: deploy, two stages, a failed upgrade (first time 700 MB)
 	@$(PYTHON) tests/run real --core oldest

@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
 from pathlib import Path
 
 import pytest
 
 REPOSITORY = Path(__file__).resolve().parents[2]
+sys.path[:0] = [str(REPOSITORY / part) for part in ("plugins/module_utils", "tests/lab")]
+
+from inferops_lab import environment  # noqa: E402
+
 PLAYBOOKS = sorted(path.name for path in (REPOSITORY / "playbooks").glob("*.yml"))
 
 
@@ -26,6 +31,13 @@ def test_syntax_of_playbook(run, playbook):
 def test_a_clone_needs_nothing_installed(run):
     """R89, R83: names with namespace resolve from the clone by its own ansible.cfg."""
     run("ansible-playbook", "--syntax-check", "deploy.yml")
+
+
+def test_documentation_keeps_the_rules_of_ansible(run, released):
+    """Schema and markup of every plugin and role, and that what they refer to exists."""
+    programs = environment.programs("docs")
+    where = {"ANSIBLE_COLLECTIONS_PATH": str(released.parents[2]), "PATH": f"{programs}{os.pathsep}{os.environ['PATH']}"}
+    run(programs / "antsibull-docs", "lint-collection-docs", "--plugin-docs", ".", cwd=released, env=where)
 
 
 @pytest.mark.parametrize("kind", ["module", "lookup", "filter", "role"])

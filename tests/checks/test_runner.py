@@ -17,7 +17,6 @@ sys.path[:0] = [str(REPOSITORY / part) for part in ("plugins/module_utils", "tes
 import playing  # noqa: E402
 import wheels  # noqa: E402
 from inferops_lab import environment, scenes  # noqa: E402
-from inferops_lab.places import cache  # noqa: E402
 
 CANARY = "canary-of-an-injected-key"
 
@@ -25,9 +24,7 @@ CANARY = "canary-of-an-injected-key"
 @pytest.fixture(scope="session")
 def programs():
     """Return the folder with ansible-runner and ansible-builder, from an environment of their own."""
-    lock = REPOSITORY / "requirements" / "awx.txt"
-    folder = cache(f"awx-programs-{environment.digest([lock, sys.version])}")
-    return environment.ensure(folder, lock, sys.executable).parent
+    return environment.programs("awx")
 
 
 @pytest.fixture

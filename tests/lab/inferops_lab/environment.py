@@ -61,6 +61,12 @@ def ensure(folder: Path = DEFAULT, lock: Path = OLDEST_LOCK, python: str = sys.e
     return inside
 
 
+def programs(name: str) -> Path:
+    """Return the folder of programs that a lock of requirements/ brings, from an environment of their own."""
+    lock = REPOSITORY / "requirements" / f"{name}.txt"
+    return ensure(cache(f"{name}-programs-{digest([lock, sys.version])}"), lock, sys.executable).parent
+
+
 def version_of(python: str) -> str:
     return run([python, "-c", "import sys; print('%d.%d' % sys.version_info[:2])"]).strip()
 

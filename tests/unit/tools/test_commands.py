@@ -30,8 +30,8 @@ TESTS = "tests/unit/plugins/module_utils/_core"
 # How a command begins, which file runs it, and the words there that do. What lies below molecule/ is run by test_story.
 RUN = {
     r"make test": (".ci/run", "exec make test"),
-    r"make venv": ("tests/checks/test_runner.py", "environment.ensure("),
-    r"make (oracle|real)": ("tests/run", '"{0}": ['),
+    r"make venv": ("tests/checks/test_runner.py", "environment.programs("),
+    r"make (oracle|real|docs)": ("tests/run", '"{0}": ['),
     r"apt-get install": (".ci/run", "apt-get install -y"),
     r"tests/run story": ("tests/checks/test_story.py", "def test_story("),
     r"pip download --no-deps( --require-hashes|) ": ("tests/unit/wheels.py", '"download", "--quiet", "--no-deps"'),
