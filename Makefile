@@ -16,7 +16,7 @@ demo-clean: ## remove everything the demo and the tests made on this machine
 test: ## everything CI runs, on the oldest and the newest ansible-core (needs root for the story)
 	@$(PYTHON) tests/run
 
-lint: ## ruff, yamllint, mypy, ansible-lint
+lint: ## ruff, yamllint, mypy, ansible-lint, licences
 	@$(PYTHON) tests/run lint --core oldest
 
 units: ## unit and property tests

@@ -16,6 +16,10 @@ def test_yamllint(run):
     run("yamllint", "--strict", ".")
 
 
+def test_every_file_has_its_licence(run):
+    run("reuse", "lint", "--quiet")
+
+
 def test_mypy_strict_on_the_core(run):
     run(sys.executable, "-m", "mypy", "--strict", "-p", "_core", cwd=Path(CORE).parent.resolve())
 
