@@ -171,6 +171,7 @@ def _figures(store: Store, spec: ReleaseSpec, back: ReleaseSpec) -> dict[str, An
 def _check_ports(host: Host, store: Store, spec: ReleaseSpec) -> None:
     """Refuse addresses that something else holds, while all can still be left as it is."""
     wanted = [("127.0.0.1", spec.port, "sglang_service_port")]
+    wanted += [("0.0.0.0", each.port, f"{each.flag} ({each.purpose})") for each in spec.engine_ports]
     socket = host.read(store.unit_path(unit_texts.front_socket(spec.instance)))
     if spec.front["kind"] != "none" and not admission.listens(host, socket, spec):
         wanted.append((*split_listen(spec.front["listen"]), "sglang_release_front_listen"))

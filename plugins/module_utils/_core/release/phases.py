@@ -27,9 +27,10 @@ def start_unit(tx: Transaction, unit: str, spec: ReleaseSpec, *, restarts_allowe
     if services.show(host, unit).is_up:
         wait_for_adopted(tx, unit, spec, deadline)
         return
-    holder = host.listener("127.0.0.1", spec.port)
-    if holder is not None and not tx.store.owns(holder):
-        raise PhaseError(f"{unit} is not started: port {spec.port} is taken by {holder}")
+    for address, port in [("127.0.0.1", spec.port), *(("0.0.0.0", each.port) for each in spec.engine_ports)]:
+        holder = host.listener(address, port)
+        if holder is not None and not tx.store.owns(holder):
+            raise PhaseError(f"{unit} is not started: port {port} is taken by {holder}")
     host.systemctl("daemon-reload")
     host.systemctl("reset-failed", unit)
     answer = host.systemctl("start", "--no-block", unit)

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ..errors import InferopsError
+from .engine_ports import EnginePort, engine_ports
 
 RELEASE_MARK = "@RELEASE@"
 INSTANCE_NAME = re.compile(r"[a-z0-9][a-z0-9_.]*(-[a-z0-9_.]+)*\Z")
@@ -108,6 +109,11 @@ class ReleaseSpec:
     @property
     def base_url(self) -> str:
         return f"http://127.0.0.1:{self.port}"
+
+    @property
+    def engine_ports(self) -> list[EnginePort]:
+        """Return the ports that the server takes besides its own, as far as the check knows its arguments."""
+        return engine_ports(self.engine["version"], self.argv, self.check.get("effective") or {}, self.port)
 
     @property
     def unit_text(self) -> str:

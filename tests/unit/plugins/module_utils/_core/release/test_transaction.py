@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+import os
+import socket
 
 import pytest
 from ansible_collections.inferops.sglang.plugins.module_utils._core.errors import InferopsError
-from ansible_collections.inferops.sglang.plugins.module_utils._core.release.ports import Listener
+from ansible_collections.inferops.sglang.plugins.module_utils._core.release.ports import Listener, find_listener
 from ansible_collections.inferops.sglang.plugins.module_utils._core.release.services import UnitState
 from ansible_collections.inferops.sglang.plugins.module_utils._core.release.spec import ReleaseSpec
 from hypothesis import given, settings
@@ -321,6 +323,42 @@ def test_a_port_that_is_taken_is_refused_with_the_holder_before_anything_is_touc
     assert f"port {port} is taken by nginx, pid 77, nginx.service" in str(caught.value)
     assert variable in str(caught.value)
     assert store.attempt() is None
+
+
+@pytest.mark.parametrize(
+    ("argv", "effective", "delta", "words"),
+    [
+        (("--nccl-port", "{}"), {}, 0, "--nccl-port (NCCL)"),
+        ((), {"dist_init_addr": "10.0.0.1:{}", "nnodes": 2, "node_rank": 0}, 0, "--dist-init-addr (the meeting of the ranks)"),
+        ((), {"enable_dp_attention": True, "dist_init_addr": "10.0.0.1:{}"}, 2, "--dist-init-addr (ZeroMQ, detokenizer)"),
+    ],
+)
+def test_a_derived_port_that_is_taken_is_refused_before_the_running_server_is_touched(argv, effective, delta, words):
+    """R24, with a socket that really listens."""
+    host, store = new_host()
+    deploy(host, store, OLD)
+    host.listener = find_listener
+    with socket.socket() as server:
+        server.bind(("127.0.0.1", 0))
+        server.listen()
+        taken = server.getsockname()[1]
+        effective = {key: value.format(taken - delta) if isinstance(value, str) else value for key, value in effective.items()}
+        wanted = spec_dict(0, tuple(word.format(taken) for word in argv), check={"effective": effective})
+        with pytest.raises(InferopsError) as caught:
+            ask(host, store, wanted, replace=True)
+    assert f"port {taken} is taken by" in str(caught.value) and f"pid {os.getpid()}" in str(caught.value)
+    assert words in str(caught.value)
+    assert serves(host, OLD_ID)
+
+
+def test_a_derived_port_taken_after_the_drain_stops_the_start_at_once_and_the_old_server_comes_back():
+    host, store = new_host()
+    deploy(host, store, OLD)
+    ask(host, store, spec_dict(0, ("--nccl-port", "29500")), replace=True)
+    host.foreign = {29500: Listener("0.0.0.0", 77, "python")}
+    assert run_attempt(host, store) == "rolled_back"
+    assert "port 29500 is taken by python, pid 77" in store.attempt()["reasons"][0]
+    assert serves(host, OLD_ID)
 
 
 def test_a_port_taken_while_nothing_listened_stops_the_start_at_once():
