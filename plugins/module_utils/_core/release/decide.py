@@ -63,6 +63,7 @@ def decide(host: Host, store: Store, spec: ReleaseSpec, *, replace: bool, window
     """Return what to do for state present."""
     unit_texts.check_exec(spec)
     check_gate(spec)
+    _check_rank(spec)
     _check_ports(host, store, spec)
     _check_space(host, store)
     promoted = store.pointer("promoted")
@@ -166,6 +167,18 @@ def front_changed(store: Store, spec: ReleaseSpec) -> bool:
 
 def _figures(store: Store, spec: ReleaseSpec, back: ReleaseSpec) -> dict[str, Any]:
     return forecast.forecast(spec, back, store.history(), gated=True)
+
+
+def _check_rank(spec: ReleaseSpec) -> None:
+    """Refuse a part of a server over several hosts that no gate could ask."""
+    rank = (spec.check.get("effective") or {}).get("node_rank") or 0
+    if rank:
+        raise InferopsError(
+            f"rank {rank} of a server over several hosts cannot be released by itself",
+            where="sglang_service_args.node_rank",
+            why="a rank above 0 answers no request, so its gate could only fail after the model is loaded; nothing was changed",
+            do="release rank 0 here, and start the other ranks by units of their own before it",
+        )
 
 
 def _check_ports(host: Host, store: Store, spec: ReleaseSpec) -> None:

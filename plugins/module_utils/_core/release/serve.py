@@ -2,6 +2,8 @@
 """The service wrapper: starts the engine, and tells systemd READY only when the engine really generates.
 
 Ready means: /v1/models lists the served name, /health is green and one generation brought a token (R65, R59).
+A rank above 0 of a server over several hosts answers no request but /health, and only once it is loaded: that is its ready
+(0.5.23: srt/entrypoints/engine.py:1234).
 While the engine loads and shows signs of life the start time-out is extended, up to a deadline of its own.
 Output is passed on with secrets cut out.
 """
@@ -94,6 +96,7 @@ class Wrapper:
         self.served_name = (
             options.served_name or word_after(self.words, "--served-model-name") or word_after(self.words, "--model-path")
         )
+        self.rank = int(word_after(self.words, "--node-rank") or 0)
         self.base_url = f"http://127.0.0.1:{options.port}"
         self.stopping = False
         self.said = EngineLog()
@@ -157,11 +160,16 @@ class Wrapper:
                 extended = now
                 self.notifier.extend(EXTEND_BY_S)
             warming = False
-            found = proof.models_trouble(self.http, self.base_url, self.served_name, self.key, timeout_s=2)
+            found = None
+            if not self.rank:
+                found = proof.models_trouble(self.http, self.base_url, self.served_name, self.key, timeout_s=2)
             if found is None:
                 # 503 until SGLang's own warm-up request is through: a balancer in front would see this server as down.
                 found = proof.health_trouble(self._probe, self.base_url, self.key)
                 warming = found is not None
+            if found is None and self.rank:
+                self.notifier.ready(f"rank {self.rank} is loaded after {human_seconds(now - begun)}; rank 0 answers requests")
+                return None
             if found is None:
                 listening = listening or now
                 self.notifier.extend(EXTEND_BY_S + one_s)

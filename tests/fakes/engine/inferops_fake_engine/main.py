@@ -18,6 +18,7 @@ from .driver import Engine
 from .gpus import GpuWriter
 from .http import HttpServer, Request, Response
 from .link import Link
+from .ranks import Ranks, follower_answer
 from .recording import NoRecording, installed_version, load
 from .resolve import Refused, resolve
 from .state import Server
@@ -27,6 +28,7 @@ DRAIN_POLL_S = 5.0  # recorded: SGLang looks every five seconds whether requests
 PORT_TAKEN_LINGER_S = 5.0
 DECODE_LOG_INTERVAL = 40  # recorded: decode passes between two log lines
 SHARDS = 12
+LOST = "Scheduler hit an exception: NCCL error: unhandled system error, a peer is lost (simulated)"
 
 
 def run(argv: Sequence[str]) -> int:
@@ -134,7 +136,16 @@ async def _live(server: Server) -> int:
     _announce(server)
     writer = GpuWriter(server)
     gpus = asyncio.ensure_future(writer.run())
+    ranks = Ranks(server)
+    try:
+        await ranks.meet()
+    except OSError as exc:
+        print(f"torch.distributed.DistNetworkError: {exc} (simulated)", file=sys.stderr)
+        return 1
+    ranks.ended.add_done_callback(lambda done: None if done.result() else generation.die(server, LOST))
     await _load(server)  # SIGTERM ends the process at once until here, as recorded
+    if ranks.rank:
+        return await _follow(server, ranks, writer, gpus)
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
@@ -182,7 +193,23 @@ async def _live(server: Server) -> int:
             break
         log.line(f"Gracefully exiting... Remaining number of requests {remaining}.")
     await http.close()
+    await ranks.shut_down()
     log.line("INFO:     Finished server process")
+    return _end(writer, gpus)
+
+
+async def _follow(server: Server, ranks: Ranks, writer: GpuWriter, gpus: asyncio.Future[None]) -> int:
+    """Be a rank above 0 until rank 0 ends."""
+    note = f"SIGTERM received on node_rank {ranks.rank}; waiting until rank 0 stops the schedulers. (simulated)"
+    asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, lambda: log.line(note, level="WARNING"))
+
+    async def handle(request: Request) -> routes.Answer:
+        return follower_answer(request)
+
+    http = HttpServer(handle, lambda request, status: None, Link(lambda: server.control))
+    await http.start(server.args["host"], server.args["port"])
+    await ranks.ended
+    await http.close()
     return _end(writer, gpus)
 
 

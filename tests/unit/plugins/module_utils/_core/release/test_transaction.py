@@ -351,6 +351,15 @@ def test_a_derived_port_that_is_taken_is_refused_before_the_running_server_is_to
     assert serves(host, OLD_ID)
 
 
+def test_a_rank_that_answers_no_request_is_refused_before_the_running_server_is_touched():
+    host, store = new_host()
+    deploy(host, store, OLD)
+    with pytest.raises(InferopsError, match="rank 1 of a server over several hosts"):
+        ask(host, store, spec_dict(0, check={"effective": {"nnodes": 2, "node_rank": 1}}), replace=True)
+    assert serves(host, OLD_ID)
+    assert deploy(host, store, spec_dict(0, check={"effective": {"nnodes": 2, "node_rank": 0}}), replace=True) == "promoted"
+
+
 def test_a_derived_port_taken_after_the_drain_stops_the_start_at_once_and_the_old_server_comes_back():
     host, store = new_host()
     deploy(host, store, OLD)
