@@ -106,6 +106,7 @@ def decide_rollback(host: Host, store: Store, *, window_s: float, tools: Mapping
     spec, back = store.spec(previous), store.spec(promoted)
     if tools is not None:
         spec = spec.with_tools(tools)
+    _check_ports(host, store, spec)
     figures = forecast.forecast(spec, back, store.history(), gated=False)
     _check_window(figures, window_s)
     return Decision("rollback", f"going back from release {promoted} to {previous}", spec, promoted, figures=figures)

@@ -360,6 +360,16 @@ def test_a_rank_that_answers_no_request_is_refused_before_the_running_server_is_
     assert deploy(host, store, spec_dict(0, check={"effective": {"nnodes": 2, "node_rank": 0}}), replace=True) == "promoted"
 
 
+def test_a_rollback_too_asks_for_its_ports_before_it_stops_anything():
+    host, store = new_host()
+    deploy(host, store, spec_dict(8, ("--nccl-port", "29500")))
+    deploy(host, store, NEW, replace=True)
+    host.foreign = {29500: Listener("0.0.0.0", 77, "python")}
+    with pytest.raises(InferopsError, match=r"port 29500 is taken by python, pid 77"):
+        ask(host, store, None)
+    assert serves(host, NEW_ID)
+
+
 def test_a_derived_port_taken_after_the_drain_stops_the_start_at_once_and_the_old_server_comes_back():
     host, store = new_host()
     deploy(host, store, OLD)
