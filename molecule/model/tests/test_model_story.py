@@ -22,6 +22,13 @@ def test_damage_is_refused_with_the_file_named_and_gets_no_name(host, kept, dama
     assert not host.file(f"/srv/weights/tiny/{damage}").exists
 
 
+def test_check_mode_predicts_a_deployment_to_its_end_before_there_are_weights(kept):
+    said = (kept / "predicted.log").read_text()
+    assert said.count("would fetch") == 2
+    assert len(re.findall(r"nothing is promoted; deploying release \w+", said)) >= 2
+    assert re.findall(r"story-model-\d .*failed=(\d+)", said) == ["0", "0"]
+
+
 def test_the_weights_are_whole_and_read_only(host):
     there = host.check_output(f"cd {FOLDER} && ls").split()
     assert {"model-1-of-2.safetensors", "model-2-of-2.safetensors", "tokenizer.json", "modeling_tiny.py"} <= set(there)
