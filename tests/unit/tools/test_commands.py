@@ -60,6 +60,7 @@ RUN = {
     r"ci/flags": ("tests/checks/test_site.py", '["ci/flags", *words]'),
     r"python3 -m venv .* pip install -r": ("tests/lab/inferops_lab/environment.py", '"-m", "venv"'),
     r"inferops.pyz status|/opt/inferops/tools/": ("tests/unit/plugins/lookup/test_core_archive.py", '"status", "--instance"'),
+    r"inferops.pyz serve": (f"{TESTS}/release/test_serve.py", '"serve", "--instance"'),
     # Named in a sentence, without what it takes.
     r"(tools/)?inferops (\w+)$": ("tests/unit/tools/test_completion.py", '"{1}"'),
     r"(tools/)?inferops (check|explain|diff) ": (f"{TESTS}/args/test_kept.py", '"{1}": ["{1}", '),

@@ -99,7 +99,7 @@ def _pair_refusals(old: Mapping[str, Any], new: Mapping[str, Any]) -> list[str]:
 
 def _change(old: Mapping[str, Any], new: Mapping[str, Any]) -> dict[str, Any]:
     word, ends, (low, high), (least, most) = "no interval to tell noise from change", None, _ends(old), _ends(new)
-    if low is not None and high is not None and least is not None and most is not None and low > 0:
+    if low is not None and high is not None and least is not None and most is not None and 0 < low <= high:
         ends = [least / high, most / low]
         word = "faster" if ends[0] > 1 else "slower" if ends[1] < 1 else "within noise"
     a, b = old["output_tokens_per_s"], new["output_tokens_per_s"]

@@ -51,11 +51,11 @@ def test_figure_is_the_servers_own_pace(tmp_path):
     expected = 40 / (0.1 + 39 * 0.01)
     assert result["verdict"] == "pass"
     for point in result["points"]:
-        # 3 %, not the 1 % of an idle machine: the tests share it with others.
-        assert point["output_tokens_per_s"] == pytest.approx(point["concurrency"] * expected, rel=0.03)
+        # A machine that others use makes it slower, nothing makes it faster.
+        assert 0.9 < point["output_tokens_per_s"] / (point["concurrency"] * expected) < 1.01
         assert point["output_tokens"]["mean"] == 40
         assert point["input_tokens"]["mean"] == 16
-        assert point["in_flight"]["mean"] == pytest.approx(point["concurrency"], rel=0.03)
+        assert 0.9 < point["in_flight"]["mean"] / point["concurrency"] < 1.01
     assert pace.most_in_flight <= 5
     assert result["gpus"] == []
     assert any("no NVML in this test" in note for note in result["notes"])
