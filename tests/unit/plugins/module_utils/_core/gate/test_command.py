@@ -98,7 +98,7 @@ def test_a_change_is_real_when_the_intervals_part():
     assert changes[1]["ratio_ci"] == pytest.approx([34 / 31, 36 / 29])
 
 
-@pytest.mark.parametrize("ci", [None, [-1, 31], [0, 31]])
+@pytest.mark.parametrize("ci", [None, [-1, 31], [0, 31], [1, 0]])
 def test_a_ratio_without_an_interval_of_both_has_none(ci):
     change = compare_results(result(point(30, ci=ci)), result(point(35)))["points"][0]
     assert (change["ratio_ci"], change["word"]) == (None, "no interval to tell noise from change")
