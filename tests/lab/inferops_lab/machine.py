@@ -35,6 +35,11 @@ def prepare(*, needed_gib: float = NEEDED_GIB) -> None:
     """Make sure that containers can be built and started here, or raise InferopsError with the command that helps."""
     check_root()
     check_disk(needed_gib)
+    complete()
+
+
+def complete() -> None:
+    """Install what the lab calls and this machine lacks; where nothing is missing, nothing is done."""
     missing = [package for program, packages in PROGRAMS.items() if not shutil.which(program) for package in packages]
     if missing:
         install(missing)

@@ -13,6 +13,7 @@ from pathlib import Path
 
 from _core.errors import InferopsError
 
+from . import machine
 from .places import cache, digest, locked
 from .shell import run, say
 
@@ -69,6 +70,7 @@ def _podman(text: str) -> Podman:
 @once
 def podman() -> Podman:
     """Return the first combination that can run a program in a container; remembered in the cache per boot."""
+    machine.complete()
     boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
     memory = cache("runtime", "chosen.json")
     with locked("runtime"):

@@ -10,7 +10,7 @@ import sys
 import pytest
 from _core.errors import InferopsError
 from inferops_demo import stage
-from inferops_lab import environment, machine
+from inferops_lab import environment, hosts, machine, runtime
 
 
 def test_a_taken_port_is_named_with_a_way_out():
@@ -70,3 +70,20 @@ def test_missing_programs_without_apt_are_named(monkeypatch):
     with pytest.raises(InferopsError, match="no apt-get") as refused:
         machine.install(["podman"])
     assert "podman" in refused.value.details["where"]
+
+
+def test_the_first_call_of_containers_installs_what_is_missing(monkeypatch, tmp_path):
+    """A story begins by removing the hosts of the last one, on a machine that has never had any."""
+    monkeypatch.setenv("INFEROPS_CACHE", str(tmp_path))
+    asked: list[str] = []
+
+    def install(packages: list[str]) -> None:
+        asked.extend(packages)
+        raise InferopsError("no package source here")
+
+    monkeypatch.setattr(shutil, "which", lambda _name: None)
+    monkeypatch.setattr(machine, "install", install)
+    runtime.podman.cache_clear()
+    with pytest.raises(InferopsError, match="no package source"):
+        hosts.down(["gone"])
+    assert {"podman", "runc"} <= set(asked)
