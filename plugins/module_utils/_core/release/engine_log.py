@@ -5,11 +5,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from .causes import CAUSES, RANKS, STAGES, Cause, Rank, Stage
 
+CHILD = "LOG-CHILD"
 LONGEST = 300
 MOST_LINES = 5
 # uvicorn's access log. Our own probes fill it while a server hangs, so it tells neither progress nor a cause.
@@ -18,7 +19,13 @@ REQUEST = re.compile(r'"(GET|POST|HEAD) \S+ HTTP/[\d.]+" \d{3}')
 FOLLOWS = re.compile(r"sigquit|usually means|initialization failed|^\s*killed\s*$", re.IGNORECASE)
 ERROR = re.compile(r"\w(Error|Exception)\b|\berror:|hit an exception|not enough memory|no space left", re.IGNORECASE)
 # Told and lived with: SGLang tries many optional imports, and warns of what it does about them.
-MILD = re.compile(r"\bwarning\b|ignore import error|deprecat", re.IGNORECASE)
+# A warning of Python comes with the line of source that gave it.
+MILD = re.compile(r"warning\b|warnings\.warn\(|ignore import error|deprecat", re.IGNORECASE)
+# What is said of a child that failed by an error that the table does not know.
+UNKNOWN_ERROR = (
+    "a child of the server failed",
+    "its error is the first line: put right what that names, or search SGLang's issues for it",
+)
 # A journal line in short-iso: time, host, program.
 JOURNAL = re.compile(r"^\d{4}-\d\d-\d\dT\S+ \S+ (?P<program>\S+?)(\[\d+\])?: ")
 
@@ -42,7 +49,7 @@ class Verdict:
 
 
 class EngineLog:
-    """Takes lines as they come; keeps the last one, the stage of the start, and the first sign of each cause."""
+    """Takes lines as they come; keeps the last that tells something, the stage of the start, and the first sign of each cause."""
 
     def __init__(self) -> None:
         self.line = ""
@@ -59,13 +66,15 @@ class EngineLog:
         >>> log.hear('INFO:     127.0.0.1:5 - "GET /health HTTP/1.1" 503 Service Unavailable')
         False
         >>> log.line, log.cause
-        ('Received sigquit from a child process.', 'RuntimeError: Not enough memory.')
+        ('Received sigquit from a child process.', 'a child of the server failed [LOG-CHILD]: RuntimeError: Not enough memory.')
         """
         text = line.strip()[-LONGEST:]
         if not text or REQUEST.search(text):
             return False
-        self.line = text
-        if ERROR.search(text) and not FOLLOWS.search(text):
+        if not (MILD.search(text) and self.line):
+            self.line = text
+        # What is said after a child's end is about the end.
+        if ERROR.search(text) and not FOLLOWS.search(text) and not (self._error and CHILD in self._signs):
             self._error = text
         self.stage = next((name for name, sign in STAGES.items() if re.search(sign, text, re.IGNORECASE)), self.stage)
         found = None if MILD.search(text) else next((cause for cause in CAUSES if cause.fits(text, self.stage)), None)
@@ -84,15 +93,16 @@ class EngineLog:
             return None
         # Of one rank the first in time; where silence is the sign, the most special one, which stands first in the table.
         first = min(seen, key=lambda cause: (RANKS.index(cause.rank), order.get(cause.code, len(order))))
-        return _verdict(first, self._signs.get(first.code) or [self.line])
+        lines = self._signs.get(first.code) or [self.line]
+        if first.code == CHILD and self._error:
+            return _verdict(replace(first, what=UNKNOWN_ERROR[0], do=UNKNOWN_ERROR[1]), [self._error, *lines])
+        return _verdict(first, lines)
 
     @property
     def cause(self) -> str:
         """Return one clause on why the engine ended: a known cause, else the last line that names an error, else the last."""
         found = self.verdict()
-        if found is not None and not (self._error and found.code == "LOG-CHILD"):
-            return str(found)
-        return self._error or self.line
+        return str(found) if found is not None else self._error or self.line
 
 
 def classify(text: str, *, hung: bool = False) -> Verdict | None:

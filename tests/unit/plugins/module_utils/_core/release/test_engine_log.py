@@ -145,4 +145,15 @@ def test_an_unknown_error_is_given_as_it_stands():
     log = EngineLog()
     for line in ("ValueError: the moon is full", QUIT):
         log.hear(line)
-    assert log.cause == "ValueError: the moon is full"
+    assert log.cause == "a child of the server failed [LOG-CHILD]: ValueError: the moon is full"
+    assert log.verdict().lines == ("ValueError: the moon is full", QUIT)
+    log.hear("RuntimeError: cancelled while it ends")
+    assert log.verdict().lines[0] == "ValueError: the moon is full"
+
+
+def test_what_is_shown_while_it_loads_is_no_echo_of_a_warning():
+    log = EngineLog()
+    said = ["Load weight begin. avail mem=20.26 GB", "/x/torch/cuda.py:61: FutureWarning: pynvml is old", "  warnings.warn("]
+    said.append("Ignore import error when loading sglang.srt.models.x: No module named 'x'")
+    assert [log.hear(line) for line in said] == [True] * 4
+    assert log.line == said[0]
