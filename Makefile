@@ -1,5 +1,6 @@
 # The few commands a contributor needs. Each sets itself up; the first call takes minutes, later ones do not.
 PYTHON ?= python3
+ENGINE ?= simulated
 
 .DEFAULT_GOAL := help
 .PHONY: help demo demo-clean test lint units collection oracle oracle-anew story docs real venv
@@ -7,8 +8,8 @@ PYTHON ?= python3
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
-demo: ## play the whole story on a simulated host with eight GPUs (needs root)
-	@$(PYTHON) tools/demo
+demo: ## play the whole story on a simulated host with eight GPUs (needs root); ENGINE=sglang: on SGLang itself, on the CPU
+	@$(PYTHON) tools/demo --engine $(ENGINE)
 
 demo-clean: ## remove everything the demo and the tests made on this machine
 	@$(PYTHON) tools/demo --clean

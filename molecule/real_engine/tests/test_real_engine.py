@@ -9,6 +9,10 @@ def info(host):
     return json.loads(host.check_output("curl -sf -m 20 http://127.0.0.1:30000/server_info"))
 
 
+def passed_gates(view):
+    return [gate for gate in view.gates.values() if gate["result"]["verdict"] == "pass"]
+
+
 def test_it_is_the_published_engine_and_no_stand_in(host):
     seen = info(host)
     assert seen["version"] == "0.5.23"
@@ -16,18 +20,20 @@ def test_it_is_the_published_engine_and_no_stand_in(host):
 
 
 def test_each_split_was_gated_by_what_the_server_itself_said_it_is(view):
-    passed = [gate["result"] for gate in view.gates.values() if gate["result"]["verdict"] == "pass"]
+    passed = [gate["result"] for gate in passed_gates(view)]
     assert [gate["engine"]["resolved"]["pp_size"] for gate in passed] == [1, 2, 8]
     assert [gate["engine"]["simulated"] for gate in passed] == [False] * 3
-    assert len(view.gates) == 3
+    # On a busy machine a gate may say that it cannot tell, which has the transaction gate once more, longer.
+    assert {gate["result"]["verdict"] for gate in view.gates.values()} <= {"pass", "inconclusive"}
 
 
 def test_eight_stages_serve_with_depth(host, view):
     seen = info(host)
     assert (seen["pp_size"], seen["pp_async_batch_depth"], seen["device"]) == (8, 1, "cpu")
     assert view.enabled() == [PROMOTED_UNIT]
-    assert view.serving() == view.promoted == list(view.gates.values())[-1]["release"]
-    assert view.previous == list(view.gates.values())[-2]["release"]
+    two, eight = (gate["release"] for gate in passed_gates(view)[-2:])
+    assert view.serving() == view.promoted == eight
+    assert view.previous == two
 
 
 def test_sglang_itself_said_what_the_proof_compared(view):

@@ -12,17 +12,20 @@ from _core.errors import InferopsError
 from inferops_lab import environment, hosts, machine, runtime
 from inferops_lab.places import REPOSITORY, cache
 
-from .acts import PLAY, Act, Theatre
+from . import acts, sglang_acts
+from .acts import Act, Play, Theatre
 from .judge import Judgement
 from .stage import HOST, prepare, start_host
 from .view import look
 
+PLAYS = {"simulated": acts.PLAY, "sglang": sglang_acts.PLAY}
 OUT = REPOSITORY / "out" / "demo"
 OURS = {"archives", "controller", "inventories", "locks", "models", "nvml", "reports", "rootfs", "runtime"} | {
     "sanity-home",
     "ssh",
     "storage",
     "wheelhouse",
+    "wheelhouse-cpu",
     "wheelhouse-state",
     "wheels",
 }
@@ -31,10 +34,11 @@ OURS = {"archives", "controller", "inventories", "locks", "models", "nvml", "rep
 def main(argv: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="make demo", description=__doc__)
     parser.add_argument("--clean", action="store_true", help="remove everything that demo and tests made on this machine")
-    parser.add_argument("--until", type=int, default=len(PLAY), metavar="ACT", help="stop after this act (default: %(default)s)")
+    parser.add_argument("--engine", choices=PLAYS, default="simulated", help="what serves (default: %(default)s)")
+    parser.add_argument("--until", type=int, metavar="ACT", help="stop after this act (default: the last)")
     args = parser.parse_args(argv)
     try:
-        return clean() if args.clean else demo(args.until)
+        return clean() if args.clean else demo(args.engine, args.until)
     except InferopsError as exc:
         print(f"\n{exc}", file=sys.stderr)
         return 2
@@ -46,41 +50,43 @@ def main(argv: list[str] | None = None) -> int:
         return 130
 
 
-def demo(until: int) -> int:
+def demo(engine: str, until: int | None) -> int:
     """Play the acts in order; the first one that does not end as it must ends the demo."""
     since = time.monotonic()
     shutil.rmtree(OUT, ignore_errors=True)
-    python = prepare()
-    theatre = Theatre(python, start_host(), OUT)
+    play = PLAYS[engine]
+    python = prepare(real=engine == "sglang")
+    theatre = Theatre(python, play.site, start_host(), OUT)
     rows: list[str] = []
     report: Path | None = None
     held = True
-    for act in PLAY[:until]:
+    for act in play.acts[:until]:
         judged = Judgement(act.title)
         began = time.monotonic()
         print(f"\n=== Act {act.number}: {act.title}", flush=True)
         act.perform(theatre, judged)
         report = keep_reports() or report
         print(f"\nAct {act.number} judged by what is on the host:\n{judged.text()}", flush=True)
-        rows.append(row(act, judged, time.monotonic() - began))
+        rows.append(row(play, act, judged, time.monotonic() - began))
         held = judged.holds
         if not held:
             break
-    print_table(rows, time.monotonic() - since, report, held=held)
+    print_table(play, rows, time.monotonic() - since, report, held=held)
     return 0 if held else 1
 
 
-def row(act: Act, judged: Judgement, seconds: float) -> str:
-    figures = "  ".join(f"{judged.figures[c]:6.1f}" if c in judged.figures else "     –" for c in (1, 8, 16))
+def row(play: Play, act: Act, judged: Judgement, seconds: float) -> str:
+    figures = "  ".join(f"{judged.figures[c]:6.1f}" if c in judged.figures else "     –" for c in play.concurrencies)
     word = "as it must" if judged.holds else "NOT as it must"
     return f"{act.number}    {act.title:<24} {figures}   {seconds:5.0f} s   {word}"
 
 
-def print_table(rows: list[str], seconds: float, report: Path | None, *, held: bool) -> None:
-    print(f"\nact  {'what':<24}  tok/s at 1 / 8 / 16         time   ended")
+def print_table(play: Play, rows: list[str], seconds: float, report: Path | None, *, held: bool) -> None:
+    at = " / ".join(map(str, play.concurrencies))
+    print(f"\nact  {'what':<24}  {f'tok/s at {at}':<{8 * len(play.concurrencies)}}     time   ended")
     print("\n".join(rows))
     ended = "All acts ended as they must" if held else "The demo FAILED"
-    print(f"\n{ended} after {seconds:.0f} s on a simulated engine: no GPU was used.")
+    print(f"\n{ended} after {seconds:.0f} s on {play.on}.")
     if report:
         print(f"Report: {report}")
     print("The host is still up: tests/lab/lab exec demo bash. `make demo-clean` removes everything.")

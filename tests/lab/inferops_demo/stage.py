@@ -13,6 +13,7 @@ from _core.errors import InferopsError
 from inferops_lab import environment, hosts, image, machine, models, wheelhouse
 from inferops_lab.places import REPOSITORY, cache
 from inferops_lab.runtime import podman
+from inferops_lab.shell import say
 
 HOST = "demo"
 FRONT_PORT = 8000
@@ -43,8 +44,10 @@ def refuse_open_clone(folder: Path = REPOSITORY) -> None:
         )
 
 
-def prepare() -> Path:
+def prepare(*, real: bool) -> Path:
     """Check and make everything; return the Python that has Ansible. Downloads and builds run side by side."""
+    if real:
+        say_what_it_takes()
     machine.check_root()
     environment.check_venv()
     refuse_open_clone()
@@ -55,14 +58,24 @@ def prepare() -> Path:
     results = side_by_side(
         lambda: environment.ensure(lock=environment.lock_for(sys.executable)),
         image.image,
-        _installables,
+        lambda: _installables(real=real),
     )
     return Path(str(results[0]))
 
 
-def _installables() -> None:
+def say_what_it_takes() -> None:
+    """Tell download, room and time before the first byte comes."""
+    held = wheelhouse.holds_cpu()
+    download = "its wheels are here already" if held else "downloads 700 MB of wheels (hash by hash, kept for the next time)"
+    say(f"SGLang itself on this machine's processor: {download}; needs 3 GiB of memory and about 8 minutes on two cores")
+
+
+def _installables(*, real: bool) -> None:
     models.build()
-    wheelhouse.build(str(environment.create(cache("venv-pip"))))
+    python = str(environment.create(cache("venv-pip")))
+    wheelhouse.build(python)
+    if real:
+        models.build_tiny(wheelhouse.build_cpu(python))
 
 
 def side_by_side(*jobs: Callable[[], object]) -> list[object]:

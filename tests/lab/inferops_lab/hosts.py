@@ -121,18 +121,22 @@ def ssh_argv(name: str) -> list[str]:
 
 def inventory(names: Sequence[str], *, group: str = "sglang") -> dict[str, object]:
     """Return an inventory of these hosts: how to reach them and where they install from; all else is the site's."""
-    settings = {
+    reach = {
         "ansible_user": "root",
         "ansible_ssh_private_key_file": str(public_key().with_suffix("")),
         "ansible_ssh_common_args": " ".join(ssh_options()),
         "ansible_python_interpreter": "/usr/bin/python3",
+    }
+    # Of the group, so that a site that installs something else says so in its own group_vars.
+    install = {
         "sglang_engine_lock": str(cache("wheelhouse", "engine.lock")),
         "sglang_engine_wheelhouse": "/srv/wheelhouse",
         # Two thousand modules of which the stand-in needs a handful.
         "sglang_engine_compile": False,
         "sglang_release_tools_wheelhouse": "/srv/wheelhouse",
     }
-    return {group: {"hosts": {name: {"ansible_host": address(name), **settings} for name in names}}}
+    hosts = {name: {"ansible_host": address(name), **reach} for name in names}
+    return {group: {"hosts": hosts, "vars": install}}
 
 
 def write_inventory(path: Path, names: Sequence[str], *, group: str = "sglang") -> None:
