@@ -75,7 +75,7 @@ RUN = {
 }
 # These are run by people only.
 BY_HAND = {
-    r"make demo(-clean| ENGINE=sglang)?": "minutes and root; its playbooks are the stories'; tests/unit/lab holds how acts are judged",
+    r"make demo(-clean| ENGINE=sglang)?": "minutes and root; the stories play its playbooks, tests/unit/lab its judge",
     r"python benchmarks/": "measurements of minutes to hours on a quiet machine; tests/unit/benchmarks holds their arithmetic",
     r"python tests/oracle/evaluate.py": "an hour; tests/unit/oracle/test_evaluate.py holds what it makes of the cases",
     r"pytest tests/oracle/test_live.py": "where the environment of 3 GB is installed",
