@@ -4,9 +4,16 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Callable
 
+# A text that is made when somebody reads it: of the conditions a check comes to, few are shown.
+Words = str | Callable[[], str]
 # Orderings are left as they stand: of two sets neither may be a part of the other.
 _OPPOSITE = {ast.Is: ast.IsNot, ast.IsNot: ast.Is, ast.Eq: ast.NotEq, ast.NotEq: ast.Eq, ast.In: ast.NotIn, ast.NotIn: ast.In}
+
+
+def said(words: Words) -> str:
+    return words if isinstance(words, str) else words()
 
 
 def text_of(node: ast.AST) -> str:

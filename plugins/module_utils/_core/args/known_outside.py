@@ -17,6 +17,7 @@ from .interpret.limits import searchable
 from .interpret.methods import from_native
 from .interpret.values import (
     MISSING,
+    SMEARED,
     Class,
     Config,
     Dict,
@@ -140,6 +141,9 @@ class Outside:
             statements = interpreter.loader.statements(module, name)
             if statements:
                 interpreter.detached(lambda statements=statements, name=name: interpreter.run_toplevel(statements, module, name))
+        registry = module.cells.get("_MODEL_OVERRIDE_FNS")
+        if interpreter.architecture is None and isinstance(registry, Dict):  # what is under a name that nobody can tell
+            registry.cells[SMEARED] = Unknown(("model.architectures",))
         tree = interpreter.loader.tree
         rels = [rel for rel in tree.glob("srt/arg_groups/") if any(mark in (tree.read(rel) or "") for mark in _REGISTERS)]
         for rel in sorted(rels, key=lambda one: ("model_overrides/" not in one, one)):
@@ -155,7 +159,7 @@ class Outside:
             text = chunk.text
             if not any(f"@{mark}" in text or f".{mark}" in text for mark in _REGISTERS):
                 continue
-            if arch is not None and "predicate" not in text and f'"{arch}"' not in text and "*" not in text:
+            if "predicate" not in text and "*" not in text and (arch is None or f'"{arch}"' not in text):
                 continue
             for statement in chunk.parse():
                 if isinstance(statement, ast.FunctionDef):

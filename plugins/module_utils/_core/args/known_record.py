@@ -13,6 +13,7 @@ from typing import Any
 from .interpret.frames import Site
 from .interpret.operators import lift
 from .interpret.values import MISSING, SMEARED, Class, Dict, External, Instance, List, Record, Unknown, View
+from .outline import fields
 
 
 def _record(value: Any) -> Any:
@@ -100,9 +101,11 @@ def read_fallbacks(tree: Any) -> dict[str, Any]:
 
 def _fallbacks(tree: Any) -> Iterator[tuple[str, Any]]:
     for rel in ["srt/server_args.py", *tree.glob("srt/arg_groups/fields/")]:
-        module = tree.module(rel) if "fallback=" in (tree.read(rel) or "") else None
-        for node in ast.walk(module) if module is not None else ():
-            if isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name):
+        lines = [number for number, line in enumerate((tree.read(rel) or "").split("\n"), start=1) if "fallback=" in line]
+        module = tree.module(rel) if lines else None
+        classes = [one for one in module.body if isinstance(one, ast.ClassDef)] if module is not None else []
+        for node in (one for cls in classes for one in fields(cls)):
+            if isinstance(node.target, ast.Name) and any(node.lineno <= line <= (node.end_lineno or 0) for line in lines):
                 for one in ast.walk(node.annotation):
                     if isinstance(one, ast.keyword) and one.arg == "fallback" and isinstance(one.value, ast.Constant):
                         yield node.target.id, one.value.value

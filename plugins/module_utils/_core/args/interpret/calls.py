@@ -128,10 +128,14 @@ class Calls(Statements):
         known = self.known_function(function, args, kwargs)
         if known is not MISSING:
             return known
-        if len(self.frames) > MAX_DEPTH or sum(1 for one in self.frames if one.function is function) > MAX_SELF:
+        blind = bool(args) and not kwargs and all(isinstance(one, Unknown) and one.options is None for one in args)
+        under_way = [one for one in self.frames if one.function is function]
+        # Blind within blind tells nothing the outer call does not: followed, a function that calls itself twice costs 2 ** depth.
+        if len(self.frames) > MAX_DEPTH or len(under_way) > MAX_SELF or (blind and any(one.blind for one in under_way)):
             return Unknown((f"recursion in {function.name}",))
         self.tick()
         frame = Frame(function.module, function.closure, function)
+        frame.blind = blind
         frame.cls = function.cls
         self._bind_parameters(function, frame, args, kwargs)
         outer = self.reads

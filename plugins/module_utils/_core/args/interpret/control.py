@@ -183,7 +183,7 @@ class Control(Expressions):
         try:
             flow = self.block(node.body, frame)
         except Raised as exc:
-            certain, flow = (None if exc.kind == ENDED and raised else exc), DEAD
+            certain, flow = (None if exc.kind == ENDED and raised else exc.with_traceback(None)), DEAD
         finally:
             self.tries.pop()
             del self.import_guards[len(self.import_guards) - guarded :]

@@ -4,11 +4,11 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
-from ..conditions import negated, text_of
+from ..conditions import Words, negated, text_of
 from .comprehensions import Comprehensions
 from .frames import Frame
 from .machine import NORMAL
@@ -91,9 +91,8 @@ class Expressions(Comprehensions):
             return self._bool_chain(is_and, nodes[1:], frame) if decided is is_and else left
         # Left alone decides nothing: the right side may or may not run, and may settle it whatever the left is.
         stays = self._keep(left, not is_and)
-        right = self._either(
-            [lambda: stays, lambda: self._bool_chain(is_and, nodes[1:], frame)], decided.needs, [text_of(nodes[0])] * 2, raw=True
-        )
+        arms: list[Callable[[], Any]] = [lambda: stays, lambda: self._bool_chain(is_and, nodes[1:], frame)]
+        right = self._either(arms, decided.needs, [partial(text_of, nodes[0])] * 2, raw=True)
         values = [value for value in right if value is not MISSING]
         if len(values) == 2:
             outcome = truth(values[1])
@@ -116,7 +115,7 @@ class Expressions(Comprehensions):
             return value
         return value
 
-    def _either(self, arms: list[Callable[[], Any]], needs: frozenset[str], guards: list[str], *, raw: bool = False) -> Any:
+    def _either(self, arms: list[Callable[[], Any]], needs: frozenset[str], guards: Sequence[Words], *, raw: bool = False) -> Any:
         """Evaluate alternatives of an expression, each on the state as it is; return the join of those that come through."""
         values: list[Any] = [MISSING] * len(arms)
 
@@ -148,7 +147,7 @@ class Expressions(Comprehensions):
         if not isinstance(test, Unknown):
             return self.eval(node.body if test else node.orelse, frame)
         arms: list[Callable[[], Any]] = [lambda: self.eval(node.body, frame), lambda: self.eval(node.orelse, frame)]
-        return self._either(arms, test.needs, [text_of(node.test), negated(node.test)])
+        return self._either(arms, test.needs, [partial(text_of, node.test), partial(negated, node.test)])
 
     def _eval_JoinedStr(self, node: ast.JoinedStr, frame: Frame) -> Any:
         parts: list[str] = []

@@ -6,6 +6,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
+from ..conditions import Words, said
 from .machine import Exit
 from .values import Class, Function, Module, Obj
 
@@ -23,18 +24,23 @@ class Site:
 class Guard:
     """A condition the current statement stands under; a negative one is an early return not taken."""
 
-    __slots__ = ("positive", "reads", "text")
+    __slots__ = ("positive", "reads", "words")
 
-    def __init__(self, text: str, reads: frozenset[str], *, positive: bool) -> None:
-        self.text = text
+    def __init__(self, words: Words, reads: frozenset[str], *, positive: bool) -> None:
+        self.words = words
         self.reads = reads
         self.positive = positive
+
+    @property
+    def text(self) -> str:
+        return said(self.words)
 
 
 class Frame(Obj):
     """Names of one call. Reading a name adds what it was made from to what the current expression has read."""
 
     __slots__ = (
+        "blind",
         "cls",
         "cond_reads",
         "function",
@@ -55,6 +61,7 @@ class Frame(Obj):
         self.parent = parent
         self.function = function
         self.cls: Class | None = None
+        self.blind = False  # called with arguments of which nothing is known
         self.guards: list[Guard] = []
         self.returns: list[Exit] = []
         self.loops: list[tuple[list[Exit], list[Exit]]] = []

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Any
 
+from ..conditions import Words, said
 from .values import MISSING, NO_NEEDS, Obj, Origins, Raised, Unknown, join
 
 Delta = dict[tuple[int, Any], tuple[Obj, Any, Any]]
@@ -147,7 +148,7 @@ class Machine:
             else:
                 self.write(obj, key, here[0] if len(here) == 1 else join(here, needs))
 
-    def fork(self, arms: Sequence[Callable[[], bool]], needs: frozenset[str], guards: list[str]) -> bool:
+    def fork(self, arms: Sequence[Callable[[], bool]], needs: frozenset[str], guards: Sequence[Words]) -> bool:
         """Run every arm from the state as it is, then continue with the join of those that come through."""
         mark, clock = len(self.trail), Obj.clock
         alive: list[Delta] = []
@@ -163,7 +164,7 @@ class Machine:
                 try:
                     normal = arm()
                 except Raised as exc:
-                    normal, refused = DEAD, exc
+                    normal, refused = DEAD, exc.with_traceback(None)  # it would hold this frame, and all below, in a circle
                 if refused is not None:
                     del self.pending[depth:]
                     first = refused if first is None else _telling(first, refused)
@@ -192,7 +193,7 @@ class Machine:
         self.meet(alive, needs, clock)
         return NORMAL
 
-    def doubtful(self, refused: Raised, guard: str) -> None:
+    def doubtful(self, refused: Raised, guard: Words) -> None:
         """Note a refusal that happens on some paths only: for the handler around it, else for the report."""
         if refused.kind == ENDED:
             return
@@ -201,7 +202,7 @@ class Machine:
             self.tries[-1].append(exit_)
         else:
             needs = NO_NEEDS.union(*self.doubt) if self.doubt else NO_NEEDS
-            self.refusals.append(Refusal(refused.kind, refused.message, refused.source, guard, needs))
+            self.refusals.append(Refusal(refused.kind, refused.message, refused.source, said(guard), needs))
 
     def merge(self, exits: list[Exit]) -> Any:
         """Continue with the join of all the paths that left a block; return the join of their values."""

@@ -77,7 +77,7 @@ def lift(apply: Callable[..., Any], *values: Any) -> Any:
         try:
             result = apply(*combination)
         except Raised as exc:
-            failed = failed or exc
+            failed = failed or exc.with_traceback(None)
             continue
         if isinstance(result, Unknown):
             needs |= result.needs

@@ -5,10 +5,11 @@ from __future__ import annotations
 
 import ast
 import sys
+from functools import partial
 from typing import Any
 
 from ...errors import InferopsError
-from ..conditions import negated, text_of
+from ..conditions import Words, negated, text_of
 from .control import Control
 from .frames import Frame, Guard
 from .machine import DEAD, NORMAL, Exit
@@ -192,9 +193,9 @@ class Statements(Control):
         guard = self.guard(node.test, frame)
         if not isinstance(decided, Unknown):
             arm, text = (node.body, text_of) if decided else (node.orelse, negated)
-            shown = text(guard) if arm else ""
+            shown = partial(text, guard)
             return self._arm(arm, frame, shown, reads, positive=True) and self._after(node, frame, guard, reads, decided)
-        holds, fails = text_of(guard), negated(guard)
+        holds, fails = partial(text_of, guard), partial(negated, guard)
         flow = self.fork(
             [
                 lambda: self._arm(node.body, frame, holds, reads, positive=True),
@@ -205,10 +206,10 @@ class Statements(Control):
         )
         return flow and self._after(node, frame, guard, reads, None)
 
-    def _arm(self, body: list[ast.stmt], frame: Frame, text: str, reads: frozenset[str], *, positive: bool) -> bool:
+    def _arm(self, body: list[ast.stmt], frame: Frame, words: Words, reads: frozenset[str], *, positive: bool) -> bool:
         if not body:
             return NORMAL
-        frame.guards.append(Guard(text, reads, positive=positive))
+        frame.guards.append(Guard(words, reads, positive=positive))
         depth = len(frame.guards)
         try:
             return self.block(body, frame)
@@ -220,7 +221,7 @@ class Statements(Control):
         """What follows an early return stands under its negation."""
         leaves = isinstance(node.body[-1], _LEAVES)
         if leaves and decided is not True and not node.orelse:
-            frame.guards.append(Guard(negated(guard), reads, positive=False))
+            frame.guards.append(Guard(partial(negated, guard), reads, positive=False))
         return NORMAL
 
     def _exec_Return(self, node: ast.Return, frame: Frame) -> bool:
@@ -266,7 +267,7 @@ class Statements(Control):
 
         if outcome is False:
             return fail()
-        return self.fork([lambda: NORMAL, fail], outcome.needs, [text_of(node.test), negated(node.test)])
+        return self.fork([lambda: NORMAL, fail], outcome.needs, [partial(text_of, node.test), partial(negated, node.test)])
 
     def _exec_With(self, node: ast.With, frame: Frame) -> bool:
         for item in node.items:
