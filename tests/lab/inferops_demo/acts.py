@@ -64,7 +64,7 @@ def as_found(theatre: Theatre, judged: Judgement) -> None:
     after = look(HOST)
     judged.expect(played.status != 0, "accepted, it is deployed and the play ends red", played.status)
     judge_slow_gate(judged, after)
-    power = mean_power_w((after.last_gate or ("", {}))[1].get("result"))
+    power = mean_power_w(after.last_result)
     judged.expect(power is not None and 75 <= power <= 95, "about 85 W of 600 W per card", power)
     judge_progress(judged, played)
     judged.expect(
@@ -92,8 +92,7 @@ def judge_untouched(judged: Judgement, before: View, after: View) -> None:
 
 
 def judge_slow_gate(judged: Judgement, after: View) -> None:
-    _folder, gate = after.last_gate or ("", {})
-    result = gate.get("result")
+    result = after.last_result
     judged.expect((result or {}).get("verdict") == "fail", "the gate fails", (result or {}).get("verdict"))
     for concurrency, wanted in SLOW.items():
         judged.figure(result, concurrency, wanted)
@@ -117,7 +116,7 @@ def fixed(theatre: Theatre, judged: Judgement) -> None:
     played = theatre.play("2-fixed", "deploy.yml")
     after = look(HOST)
     judge_promoted(judged, played, after, MODEL)
-    result = (after.last_gate or ("", {}))[1].get("result")
+    result = after.last_result
     for concurrency, wanted in FIXED.items():
         judged.figure(result, concurrency, wanted)
     bound = point_of(result, 16).get("bound_tokens_per_s")
@@ -166,21 +165,22 @@ def again(theatre: Theatre, judged: Judgement) -> None:
         judged.expect(pair[0] == pair[1] and pair[0] != {}, f"unit {meaning} unchanged", pair)
     judged.expect(before.gates.keys() == after.gates.keys(), "the gate is not repeated", list(after.gates))
     judged.expect(re.search(r"gated? .*(ago|s old|min)", played.text) is not None, "the age of the last gate is shown")
-    judged.take_figures((after.last_gate or ("", {}))[1].get("result"))
+    judged.take_figures(after.last_result)
 
 
 def badly_tuned(theatre: Theatre, judged: Judgement) -> None:
     """Act 4: an upgrade to a slow server goes back by itself."""
-    before = look(HOST)
-    with client.Watch(front_port()) as watch:
-        played = theatre.play("4-upgrade", "playbooks/upgrade.yml", "4_badly_tuned")
-    after = look(HOST)
+    played, after = upgrade_and_back(theatre, judged, "4_badly_tuned", MODEL)
     judge_slow_gate(judged, after)
     judge_progress(judged, played)
-    judge_back(judged, played, watch, before, after, MODEL)
 
 
-def judge_back(judged: Judgement, played: Played, watch: client.Watch, before: View, after: View, model: str) -> None:
+def upgrade_and_back(theatre: Theatre, judged: Judgement, candidate: str, model: str) -> tuple[Played, View]:
+    """Upgrade to what an act's inventory says and judge that it went back; return the play and what is on the host then."""
+    before = look(HOST)
+    with client.Watch(front_port()) as watch:
+        played = theatre.play("4-upgrade", "playbooks/upgrade.yml", candidate)
+    after = look(HOST)
     judged.expect(played.status != 0, "the play ends red", played.status)
     judged.expect(re.search(r"forecast", played.text, re.IGNORECASE) is not None, "the forecast is printed first")
     judged.expect(watch.changes() == [True, False, True], "the front was open, closed once, and is open again", watch.changes())
@@ -192,6 +192,7 @@ def judge_back(judged: Judgement, played: Played, watch: client.Watch, before: V
     )
     judged.expect(client.models(front_port()) == [model], "it is admitted: the front serves it", client.models(front_port()))
     judged.expect(len(after.gates) == len(before.gates) + 1, "the evidence of the failed upgrade is kept", list(after.gates))
+    return played, after
 
 
 PLAY = Play(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from . import client
-from .acts import Act, Play, Theatre, again, judge_back, judge_progress, judge_promoted, judge_refusal, judge_untouched
+from .acts import Act, Play, Theatre, again, judge_progress, judge_promoted, judge_refusal, judge_untouched, upgrade_and_back
 from .judge import Judgement, codes
 from .stage import HOST, REPOSITORY, front_port
 from .view import look
@@ -26,27 +26,26 @@ def one_stage(theatre: Theatre, judged: Judgement) -> None:
     after = look(HOST)
     judge_promoted(judged, played, after, MODEL)
     judge_progress(judged, played)
-    engine = ((after.last_gate or ("", {}))[1].get("result") or {}).get("engine", {})
+    engine = (after.last_result or {}).get("engine", {})
     seen = (engine.get("version"), engine.get("simulated"))
     judged.expect(seen == (VERSION, False), f"the server says that it is SGLang {VERSION} and no simulation", seen)
     check = after.checks.get(after.promoted or "", {})
     judged.expect(check.get("tier") == "live", "that release itself was asked what it makes of the flags", check.get("tier"))
     if client.models(front_port()):
         rate = client.rate(front_port(), MODEL, requests=4, output_tokens=64, words=40)
-        judged.expect(rate > 0, f"an independent client through the front sees {rate:.1f} tok/s at 1", rate)
+        gated = judged.figures.get(1, 0.0)
+        # A few seconds of a shared processor: half or twice is noise, a stall or another server is not.
+        near = gated / 2 <= rate <= gated * 2
+        judged.expect(near, f"an independent client through the front sees {rate:.1f} tok/s at 1", (rate, gated))
 
 
 def one_at_a_time(theatre: Theatre, judged: Judgement) -> None:
     """Act 4: an upgrade to a server that takes one request at a time goes back by itself."""
-    before = look(HOST)
-    with client.Watch(front_port()) as watch:
-        played = theatre.play("4-upgrade", "playbooks/upgrade.yml", "sglang_one_at_a_time")
-    after = look(HOST)
-    result = (after.last_gate or ("", {}))[1].get("result") or {}
+    _played, after = upgrade_and_back(theatre, judged, "sglang_one_at_a_time", MODEL)
+    result = after.last_result or {}
     judged.expect(result.get("verdict") == "fail", "the gate fails", result.get("verdict"))
     judged.take_figures(result)
     judged.expect("GATE-QUEUE" in codes(result), "the evidence names requests that wait (GATE-QUEUE)", codes(result))
-    judge_back(judged, played, watch, before, after, MODEL)
 
 
 PLAY = Play(

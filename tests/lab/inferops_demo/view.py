@@ -64,6 +64,11 @@ class View:
         """Return folder and record of the gate that ended last."""
         return next(reversed(self.gates.items()), None)
 
+    @property
+    def last_result(self) -> dict[str, Any] | None:
+        """Return the result of the gate that ended last, when it wrote one."""
+        return (self.last_gate or ("", {}))[1].get("result")
+
     def unit(self, name: str) -> dict[str, Any]:
         return dict(self.units.get(name, {}))
 

@@ -65,23 +65,24 @@ def build_cpu(python: str = sys.executable) -> Path:
 
 def holds_cpu() -> bool:
     """Tell whether the wheels of the real SGLang for a CPU are all here."""
-    return _is_whole(_marker(CPU_LOCK), cache("wheelhouse-cpu"))
+    return _is_whole(CPU_LOCK, cache("wheelhouse-cpu"))
 
 
 def _marker(lock: Path) -> Path:
     return cache("wheelhouse-state", f"{lock.stem}-{digest([without_markers(lock.read_text())])}")
 
 
-def _is_whole(marker: Path, house: Path) -> bool:
+def _is_whole(lock: Path, house: Path) -> bool:
+    marker = _marker(lock)
     return marker.exists() and all((house / name).exists() for name in marker.read_text().split())
 
 
 def _download(python: str, lock: Path, house: Path) -> None:
     """Download a lock's wheels unless the marker says that this very lock is already there, whole."""
-    asked, marker = without_markers(lock.read_text()), _marker(lock)
-    if _is_whole(marker, house):
+    if _is_whole(lock, house):
         return
     _reuse(lock, house)
+    asked, marker = without_markers(lock.read_text()), _marker(lock)
     asked_file = cache("wheelhouse-state", f"{lock.stem}.lock")
     asked_file.write_text(asked)
     with Step(f"downloading the wheels of {lock.name}"), tempfile.TemporaryDirectory(dir=house.parent) as folder:

@@ -22,10 +22,8 @@ ERROR = re.compile(r"\w(Error|Exception)\b|\berror:|hit an exception|not enough 
 # A warning of Python comes with the line of source that gave it.
 MILD = re.compile(r"warning\b|warnings\.warn\(|ignore import error|deprecat", re.IGNORECASE)
 # What is said of a child that failed by an error that the table does not know.
-UNKNOWN_ERROR = (
-    "a child of the server failed",
-    "its error is the first line: put right what that names, or search SGLang's issues for it",
-)
+CHILD_WHAT = "a child of the server failed"
+CHILD_DO = "its error is the first line: put right what that names, or search SGLang's issues for it"
 # A journal line in short-iso: time, host, program.
 JOURNAL = re.compile(r"^\d{4}-\d\d-\d\dT\S+ \S+ (?P<program>\S+?)(\[\d+\])?: ")
 
@@ -95,7 +93,7 @@ class EngineLog:
         first = min(seen, key=lambda cause: (RANKS.index(cause.rank), order.get(cause.code, len(order))))
         lines = self._signs.get(first.code) or [self.line]
         if first.code == CHILD and self._error:
-            return _verdict(replace(first, what=UNKNOWN_ERROR[0], do=UNKNOWN_ERROR[1]), [self._error, *lines])
+            return _verdict(replace(first, what=CHILD_WHAT, do=CHILD_DO), [self._error, *lines])
         return _verdict(first, lines)
 
     @property
