@@ -5,9 +5,10 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable
+from typing import Union
 
 # A text that is made when somebody reads it: of the conditions a check comes to, few are shown.
-Words = str | Callable[[], str]
+Words = Union[str, Callable[[], str]]  # noqa: UP007  (the sanity test's pylint reads X | Y as an operation)
 # Orderings are left as they stand: of two sets neither may be a part of the other.
 _OPPOSITE = {ast.Is: ast.IsNot, ast.IsNot: ast.Is, ast.Eq: ast.NotEq, ast.NotEq: ast.Eq, ast.In: ast.NotIn, ast.NotIn: ast.In}
 
