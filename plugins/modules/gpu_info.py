@@ -21,12 +21,19 @@ options:
       - A card with a process on it, or with more than 2 GiB taken, is left alone.
     type: bool
     default: false
+  create_contexts:
+    description:
+      - Whether to create a CUDA context on every idle card and make a small copy there, in processes of their own
+        with a time limit.
+      - NVML may list a card on which CUDA fails, for example where the device node nvidia-uvm is missing.
+    type: bool
+    default: false
   bandwidth_file:
     description: File on the target that keeps what was measured, so that a card that serves is still known.
     type: path
 attributes:
   check_mode:
-    description: Reads only, so check mode does the same; but it measures nothing and keeps nothing.
+    description: Reads only, so check mode does the same; but it creates no context, measures nothing and keeps nothing.
     support: full
   diff_mode:
     description: Nothing is changed.
@@ -73,6 +80,13 @@ gpus:
   returned: always
   type: list
   elements: dict
+contexts:
+  description:
+    - With O(create_contexts), one entry per card in the order of RV(gpus), with C(uuid), C(works) and C(said).
+    - C(works) is null for a card that was left alone, and C(said) tells why.
+  returned: always
+  type: list
+  elements: dict
 bandwidths_gb_s:
   description:
     - Memory bandwidth of each card in the order of RV(gpus) [GB/s], read and written bytes of a copy together.
@@ -91,19 +105,24 @@ from pathlib import Path
 
 from ansible.module_utils.basic import AnsibleModule
 
-from ..module_utils._core.gate.card_bandwidth import card_bandwidths
+from ..module_utils._core.gate.card_bandwidth import card_bandwidths, card_contexts
 from ..module_utils._core.gate.nvml import gpu_facts
 
 
 def main() -> None:
     module = AnsibleModule(
-        argument_spec={"measure_bandwidth": {"type": "bool", "default": False}, "bandwidth_file": {"type": "path"}},
+        argument_spec={
+            "measure_bandwidth": {"type": "bool", "default": False},
+            "create_contexts": {"type": "bool", "default": False},
+            "bandwidth_file": {"type": "path"},
+        },
         supports_check_mode=True,
     )
     p = module.params
     file = None if p["bandwidth_file"] is None else Path(p["bandwidth_file"])
     measured = card_bandwidths(allowed=p["measure_bandwidth"] and not module.check_mode, file=file)
-    module.exit_json(changed=False, **gpu_facts(), **measured)
+    contexts = card_contexts(allowed=p["create_contexts"] and not module.check_mode)
+    module.exit_json(changed=False, **gpu_facts(), **contexts, **measured)
 
 
 if __name__ == "__main__":

@@ -33,12 +33,16 @@ def versions(kept, name):
         ("cut_off", r"the driver was not installed on story-nvidia-stack: Packages \| Install or move the whole set at once"),
         ("healed", r"repair: .*nvidia-kernel-open-dkms.* \(an earlier run of the package manager did not end\)"),
         ("healed", r"reboot: 580 \(nouveau has the cards"),
+        (
+            "no_cuda",
+            r"CUDA does not work on 2 of 2 cards where: story-nvidia-stack: GPU-51a7\S+0, GPU-51a7\S+1 why: cuMemAlloc",
+        ),
         ("holder", r"1 processes have cards open: \d+ /usr/bin/python3 .* of uses-cards\.service"),
         ("holder", r"a reboot is needed and not allowed"),
     ],
 )
 def test_the_message_names(kept, name, says):
-    """R32, R33, R41, R48, R95."""
+    """R32, R33, R41, R48, R94, R95."""
     assert re.search(says, told(kept, name))
 
 

@@ -1,6 +1,7 @@
 /* A stand-in for libcuda.so.1: as many cards as INFEROPS_FAKE_CUDA names bandwidths, "1600,1500" in GB/s.
  * Copies take as long as such a card would need, when they are waited for. "fail NAME CODE" entries separated by ';' follow:
- * INFEROPS_FAKE_CUDA="1600,1600;fail cuMemAlloc_v2 2". "hang NAME" never returns. Names and arguments: CUDA driver API. */
+ * INFEROPS_FAKE_CUDA="1600,1600;fail cuMemAlloc_v2 2". "hang NAME" never returns. Without
+ * the variable the same line is read of /etc/inferops-fake/cuda.conf. Names and arguments: CUDA driver API. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,8 +13,20 @@ static double queued_bytes = 0;
 static size_t taken = 0, sizes[1024];
 static unsigned int made = 0;
 
+/* The environment, else the one line of /etc/inferops-fake/cuda.conf. */
+static const char *setting_of_host(void) {
+    static char line[512];
+    const char *set = getenv("INFEROPS_FAKE_CUDA");
+    FILE *file = set ? NULL : fopen("/etc/inferops-fake/cuda.conf", "re");
+    if (set || !file) return set;
+    if (!fgets(line, sizeof line, file)) line[0] = 0;
+    fclose(file);
+    line[strcspn(line, "\r\n")] = 0;
+    return line;
+}
+
 static int asked(const char *name) {
-    const char *setting = getenv("INFEROPS_FAKE_CUDA"), *at = setting ? strchr(setting, ';') : NULL;
+    const char *setting = setting_of_host(), *at = setting ? strchr(setting, ';') : NULL;
     while (at) {
         char word[64];
         int code = 0;
@@ -25,7 +38,7 @@ static int asked(const char *name) {
 }
 
 static double bandwidth(int card) {
-    const char *at = getenv("INFEROPS_FAKE_CUDA");
+    const char *at = setting_of_host();
     for (; at && card > 0; card--) at = strpbrk(at, ",;") ? strpbrk(at, ",;") + 1 : NULL;
     return at ? atof(at) : 0;
 }
@@ -33,7 +46,7 @@ static double bandwidth(int card) {
 int cuInit(unsigned int flags) { (void)flags; return asked("cuInit"); }
 
 int cuDeviceGetCount(int *count) {
-    const char *at = getenv("INFEROPS_FAKE_CUDA");
+    const char *at = setting_of_host();
     for (*count = at && *at ? 1 : 0; at && *at && *at != ';'; at++) *count += *at == ',';
     return asked("cuDeviceGetCount");
 }

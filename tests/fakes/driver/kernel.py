@@ -44,6 +44,7 @@ DEFAULTS = {
     "bound": None,
     "loaded": None,
     "uvm": False,
+    "cuda": "",  # faults of the stand-in libcuda, such as ";hang cuCtxSynchronize"
     "kept_out": [],
     "sources": {},  # version -> flavour, as dkms knows them
     "built": {},  # kernel -> [version, flavour]
@@ -99,6 +100,9 @@ def render(state: dict) -> None:
         conf.append(f"fail nvmlInitWithFlags {18 if loaded else 9}")  # NVML_ERROR_LIB_RM_VERSION_MISMATCH, DRIVER_NOT_LOADED
     Path("/etc/inferops-fake").mkdir(exist_ok=True)
     Path("/etc/inferops-fake/nvml.conf").write_text("\n".join(conf) + "\n")
+    # Without nvidia-uvm NVML works and CUDA does not: CUDA_ERROR_UNKNOWN.
+    cuda = ",".join(["1600"] * state["cards"]) + ("" if state["uvm"] else ";fail cuInit 999")
+    Path("/etc/inferops-fake/cuda.conf").write_text(cuda + state["cuda"] + "\n")
 
 
 def user_space() -> str:

@@ -8,15 +8,18 @@ import os
 import shutil
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
+from ansible_collections.inferops.sglang.plugins.module_utils._core.topology.apart import leave
 from ansible_collections.inferops.sglang.plugins.module_utils._core.topology.bandwidth import (
     Cuda,
     NoCudaError,
     measure,
     measure_apart,
 )
+from ansible_collections.inferops.sglang.plugins.module_utils._core.topology.contexts import create_contexts
 
 BUILD = Path(__file__).resolve().parents[2] / "fakes" / "build"
 
@@ -83,6 +86,24 @@ def test_a_driver_that_hangs_is_left_behind(cuda):
     opened = cuda("1600")
     apart = measure_apart([card(0)], deadline_s=30, work=lambda cards: measure(cards, open_cuda=opened))
     assert apart["gb_s"][card(0)] == pytest.approx(1600, rel=0.05)
+
+
+def test_a_context_is_created_per_card_and_one_that_hangs_or_fails_is_named(cuda):
+    """R94: NVML may list a card on which CUDA fails; the one that hangs keeps nobody waiting."""
+    one, two = card(0), card(1)
+    assert create_contexts([one, two], open_cuda=cuda("1600,1600")) == {one: None, two: None}
+    assert create_contexts([one], open_cuda=cuda("1600;fail cuInit 999")) == {one: "cuInit failed with CUDA error 999"}
+    assert create_contexts([card(7)], open_cuda=cuda("1600")) == {card(7): "CUDA does not show it"}
+    opened = cuda("1600,1600;hang cuCtxSynchronize")
+    begun = time.monotonic()
+    assert create_contexts([one, two], open_cuda=opened, deadline_s=1) == dict.fromkeys((one, two), "no answer within 1 s")
+    assert time.monotonic() - begun < 5, "one deadline for all cards"
+
+
+def test_a_process_that_does_not_end_is_not_waited_for():
+    with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE) as stuck:
+        assert leave(stuck.pid, within_s=0.1) is False
+        stuck.kill()
 
 
 def test_without_a_driver_nothing_is_known():

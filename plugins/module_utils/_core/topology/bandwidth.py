@@ -10,19 +10,20 @@ from __future__ import annotations
 
 import ctypes
 import json
-import os
-import select
-import signal
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
+
+from .apart import apart
 
 LIBRARY = "libcuda.so.1"
 # Far above every L2 cache (128 MB on GB202), so that memory itself is measured.
 BUFFER_BYTES = 1 << 30
 LEAST_BYTES = 256 << 20
+USE_BYTES = 1 << 20
 # Some rounds: an idle card needs a few tenths of a second to raise its clocks, and only the best round counts.
 COPIES, ROUNDS = 40, 8
 CLOCKS_UP_NS = 300_000_000
@@ -76,15 +77,20 @@ class Cuda:
                 count += COPIES
             return 2 * size * count / max(spent, 1)
 
+    def use(self, ordinal: int) -> None:
+        """Create a context on a card, take two small buffers, copy, and give all of it back."""
+        with self._buffers(ordinal, USE_BYTES, least=USE_BYTES) as (buffers, size):
+            self._copies(buffers, size, 2)
+
     @contextmanager
-    def _buffers(self, ordinal: int, most: int) -> Iterator[tuple[Sequence[ctypes.c_size_t], int]]:
+    def _buffers(self, ordinal: int, most: int, *, least: int = LEAST_BYTES) -> Iterator[tuple[Sequence[ctypes.c_size_t], int]]:
         """Hold two buffers on a card for as long as they are needed; give them and their size."""
         device, context = self._device(ordinal), _POINTER()
         self._call("cuDevicePrimaryCtxRetain", ctypes.byref(context), device)
         buffers: list[ctypes.c_size_t] = []
         try:
             self._call("cuCtxSetCurrent", context)
-            size = self._size(most)
+            size = self._size(most, least)
             for dummy in range(2):
                 buffer = _SIZE()
                 self._call("cuMemAlloc_v2", ctypes.byref(buffer), _SIZE(size))
@@ -100,11 +106,11 @@ class Cuda:
         self._copies(buffers, size, count)
         return 2 * size * count / max(clock_ns() - start, 1)
 
-    def _size(self, most: int) -> int:
+    def _size(self, most: int, least: int) -> int:
         free, total = _SIZE(), _SIZE()
         self._call("cuMemGetInfo_v2", ctypes.byref(free), ctypes.byref(total))
         size = min(most, free.value // 4)
-        if size < LEAST_BYTES:
+        if size < least:
             raise NoCudaError(f"only {free.value >> 20} MiB are free on the card")
         return size
 
@@ -156,31 +162,10 @@ def sustained(cards: Sequence[str], *, open_cuda: Callable[[], Cuda] = Cuda) -> 
 
 def measure_apart(cards: Sequence[str], *, deadline_s: float = DEADLINE_S, work: Callable[..., Any] = measure) -> dict[str, Any]:
     """Do it in a process of its own: a driver that hangs is left behind, and no memory of a card stays taken."""
-    ours, theirs = os.pipe()
-    child = os.fork()
-    if child == 0:
-        os.close(ours)
-        try:
-            os.write(theirs, json.dumps(work(cards)).encode())
-        finally:
-            os._exit(0)
-    os.close(theirs)
-    data = b""
-    try:
-        deadline = time.monotonic() + deadline_s
-        while (left := deadline - time.monotonic()) > 0 and select.select([ours], [], [], left)[0]:
-            part = os.read(ours, 65536)
-            if not part:
-                break
-            data += part
-    finally:
-        os.close(ours)
-        os.kill(child, signal.SIGKILL)
-        os.waitpid(child, 0)
-    try:
-        return dict(json.loads(data))
-    except ValueError:
+    found = apart({"": partial(work, cards)}, deadline_s=deadline_s)[""]
+    if found is None:
         return {"gb_s": {}, "problems": [f"bandwidth cannot be measured: the driver gave no answer within {deadline_s:g} s"]}
+    return dict(found)
 
 
 def remembered(path: Path | None, fresh: Mapping[str, float]) -> dict[str, float]:

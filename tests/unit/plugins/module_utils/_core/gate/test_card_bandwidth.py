@@ -6,7 +6,7 @@ from __future__ import annotations
 import json
 
 import pytest
-from ansible_collections.inferops.sglang.plugins.module_utils._core.gate.card_bandwidth import card_bandwidths
+from ansible_collections.inferops.sglang.plugins.module_utils._core.gate.card_bandwidth import card_bandwidths, card_contexts
 from ansible_collections.inferops.sglang.plugins.module_utils._core.gate.nvml import NoNvmlError, Nvml
 
 from .fake_pynvml import FakePynvml
@@ -86,3 +86,22 @@ def test_a_spoilt_record_is_replaced_and_no_driver_is_no_failure(ask):
         raise NoNvmlError("no NVML here")
 
     assert card_bandwidths(allowed=True, file=None, open_nvml=none)["bandwidth_notes"] == ["no NVML here"]
+
+
+def test_contexts_only_with_leave_and_only_on_idle_cards():
+    asked = []
+
+    def create(cards):
+        asked.extend(cards)
+        return dict.fromkeys(cards, "cuInit failed")
+
+    def contexts(library, *, allowed=True):
+        return card_contexts(allowed=allowed, open_nvml=lambda: Nvml(library), create=create)["contexts"]
+
+    assert contexts(Cards(), allowed=False) == [] == asked
+    assert contexts(Cards(pids=((), (7,)))) == [
+        {"uuid": "GPU-0", "works": False, "said": "cuInit failed"},
+        {"uuid": "GPU-1", "works": None, "said": "process 7 computes on it"},
+    ]
+    assert asked == ["GPU-0"]
+    assert contexts(FakePynvml(broken=True)) == []
