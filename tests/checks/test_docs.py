@@ -1,13 +1,15 @@
-"""The documentation as a site: it renders without a warning, no link on it leads nowhere, and it fits a phone."""
+"""The documentation as a site: it renders without a warning, no link leads nowhere, and it fits a phone; and the changelog."""
 
 from __future__ import annotations
 
+import shutil
 import sys
 from html.parser import HTMLParser
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
 import pytest
+import yaml
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(REPOSITORY / "tests" / "lab"))
@@ -76,3 +78,22 @@ def test_no_page_is_wider_than_its_window(site):
             if (over := browser.open(page, width=width, scheme="light").overflow)
         ]
     assert wide == []
+
+
+def test_a_release_makes_its_changelog_of_the_fragments(run, tmp_path):
+    """On a copy: every fragment is taken up, every module and role is new once, and what was made passes its own check."""
+    copy = tmp_path / "ansible_collections" / "inferops" / "sglang"
+    for name in ("changelogs", "meta", "plugins", "roles"):
+        shutil.copytree(REPOSITORY / name, copy / name, ignore=shutil.ignore_patterns("__pycache__", ".*"))
+    shutil.copy(REPOSITORY / "galaxy.yml", copy)
+    run("antsibull-changelog", "release", cwd=copy, env={"ANSIBLE_COLLECTIONS_PATH": str(tmp_path)})
+    run("antsibull-changelog", "lint", cwd=copy)
+    assert list(copy.glob("changelogs/fragments/*.yml")) == []
+    version = yaml.safe_load((copy / "galaxy.yml").read_text())["version"]
+    releases = yaml.safe_load((copy / "changelogs/changelog.yaml").read_text())["releases"]
+    assert len(releases[version]["fragments"]) == len(list(REPOSITORY.glob("changelogs/fragments/*.yml")))
+    modules = [one["name"] for release in releases.values() for one in release.get("modules", ())]
+    roles = [one["name"] for release in releases.values() for one in release.get("objects", {}).get("role", ())]
+    assert sorted(modules) == sorted(path.stem for path in REPOSITORY.glob("plugins/modules/*.py"))
+    assert sorted(roles) == sorted(path.name for path in REPOSITORY.glob("roles/*"))
+    assert f"v{version}\n" in (copy / "CHANGELOG.rst").read_text()

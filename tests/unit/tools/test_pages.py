@@ -7,9 +7,11 @@ from collections.abc import Iterator
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[3]
-FOLDERS = ("docs", "roles", "tests", "tools", "benchmarks")
+FOLDERS = ("docs", "examples", "inventories", "roles", "tests", "tools", "benchmarks")
 LINK = re.compile(r"\]\(([^)\s]+)\)")
 TARGET = re.compile(r"(?:^|`)make ([a-z][a-z-]*)", re.M)
+# Tarball, image and tag of a release; where one says a version, it is that of galaxy.yml.
+RELEASE = re.compile(r"inferops-sglang[-:](\d[\d.]*\d)|\brev: (\d\S*)")
 LISTED = re.compile(r"`make help` lists the smaller steps: ((?:`[a-z-]+`(?:, )?)+)")
 
 
@@ -45,3 +47,11 @@ def test_targets_of_make_exist():
     asked |= {(ROOT / "CONTRIBUTING.md", target) for target in re.findall("[a-z-]+", listed[1])}
     assert len(asked) > 6
     assert sorted(f"{page.relative_to(ROOT)}: make {target}" for page, target in asked if target not in known) == []
+
+
+def test_one_version_of_the_collection_everywhere():
+    version = re.search(r"^version: (\S+)$", (ROOT / "galaxy.yml").read_text("utf-8"), re.M)[1]
+    places = [*pages(), *ROOT.glob("examples/**/*.yml"), *ROOT.glob("playbooks/*.yml")]
+    said = {(place, one or two) for place in places for one, two in RELEASE.findall(place.read_text("utf-8"))}
+    assert len(said) > 3
+    assert sorted(f"{place.relative_to(ROOT)}: {said}" for place, said in said if said != version) == []
