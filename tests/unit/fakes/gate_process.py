@@ -18,9 +18,11 @@ PLAN = {
     "min_seconds_per_point": 0.2,
     "max_seconds_per_point": 20,
     "stall_timeout_s": 3,
-    "points": [{"concurrency": 1, "min_output_tokens_per_s": 1}, {"concurrency": 4}],
+    "points": [{"concurrency": level, "min_output_tokens_per_s": 1} for level in (1, 4)],
 }
 LONG = {**PLAN, "min_seconds_per_point": 100, "max_seconds_per_point": 100}
+# The first request that counts has ended.
+IN_WINDOW = '"phase":"window"'
 ENDS_WITHIN_S = 40
 
 
@@ -44,8 +46,8 @@ class Run:
         return self
 
     def told(self):
-        path = self.out / "progress.jsonl"
-        return path.read_text() if path.exists() else ""
+        """Return all that it has written line by line."""
+        return "".join(path.read_text() for path in self.out.glob("*.jsonl"))
 
     def ended(self):
         """Return the exit status; nothing of its session is left."""

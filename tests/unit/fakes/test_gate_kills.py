@@ -16,7 +16,7 @@ import threading
 import time
 
 import pytest
-from gate_process import KIMI, LONG, PLAN, PROGRAM, said
+from gate_process import IN_WINDOW, KIMI, LONG, PLAN, PROGRAM, said
 
 pytestmark = pytest.mark.skipif(not PROGRAM.exists(), reason="the program is not part of the released collection")
 
@@ -64,7 +64,12 @@ class Relay(threading.Thread):
     [
         pytest.param({}, 0, "pass", id="R93 pass"),
         pytest.param({"points": [{"concurrency": 1, "min_output_tokens_per_s": 1e6}]}, 1, "fail", id="R93 fail"),
-        pytest.param({"points": [{"concurrency": 1, "min_ratio_to_promoted": 1}]}, 3, "inconclusive", id="R93 inconclusive"),
+        pytest.param(
+            {"points": [{"concurrency": 1, "min_ratio_to_promoted": 1}], "max_seconds_per_point": 1},
+            3,
+            "inconclusive",
+            id="R93 inconclusive",
+        ),
         pytest.param({"model": "another"}, 2, "inconclusive", id="R93 could not run"),
     ],
 )
@@ -84,7 +89,7 @@ def test_a_plan_that_cannot_be_meant_runs_nothing(start, gate):
 def test_the_client_is_killed(start, gate, client_processes):
     running = start(*KIMI, timescale=50)
     points = [{"concurrency": 4}]
-    run = gate(running.url, {**LONG, "points": points, "client_processes": client_processes}).until("in window")
+    run = gate(running.url, {**LONG, "points": points, "client_processes": client_processes}).until(IN_WINDOW)
     assert len(run.processes()) == (1 if client_processes == 1 else 4)
     run.process.kill()
     assert run.ended() == -signal.SIGKILL
@@ -92,12 +97,12 @@ def test_the_client_is_killed(start, gate, client_processes):
     assert "unfinished" in run.rendered()
     assert running.get("/health")[0] == 200
     # What it held is free again: the next gate of this server runs.
-    assert gate(running.url, PLAN).ended() == 0
+    assert gate(running.url, {**PLAN, "points": PLAN["points"][:1]}).ended() == 0
 
 
 def test_the_server_is_killed(start, gate):
     running = start(*KIMI, timescale=50)
-    run = gate(running.url).until("in window")
+    run = gate(running.url).until(IN_WINDOW)
     running.process.kill()
     assert run.ended() == 1
     assert run.result()["verdict"] == "fail" and said(run, "connection lost")
@@ -107,7 +112,7 @@ def test_the_server_is_killed(start, gate):
 @pytest.mark.parametrize(("cut", "reason"), [("silent", "within 3 s"), ("shut", "connection lost")])
 def test_the_network_is_cut(start, gate, cut, reason):
     relay = Relay(start(*KIMI, timescale=50).port)
-    run = gate(relay.url).until("in window")
+    run = gate(relay.url, {**LONG, "points": [{"concurrency": 4}]}).until(IN_WINDOW)
     relay.silent.set() if cut == "silent" else relay.shut()
     assert run.ended() == 1
     assert said(run, reason), run.result()["reasons"]
@@ -149,7 +154,7 @@ def test_no_room_at_all_is_told_before_any_load(start, gate, small_disk):
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_asked_to_stop_it_keeps_what_it_has(start, gate, number):
-    run = gate(start(*KIMI, timescale=50).url).until("in window")
+    run = gate(start(*KIMI, timescale=50).url).until(IN_WINDOW)
     run.process.send_signal(number)
     assert run.ended() == 3
     assert run.result()["finished"] is True and said(run, "interrupted")
@@ -157,7 +162,7 @@ def test_asked_to_stop_it_keeps_what_it_has(start, gate, number):
 
 
 def test_a_load_worker_is_killed(start, gate):
-    run = gate(start(*KIMI, timescale=50).url, {**LONG, "points": [{"concurrency": 4}], "client_processes": 2}).until("in window")
+    run = gate(start(*KIMI, timescale=50).url, {**LONG, "points": [{"concurrency": 4}], "client_processes": 2}).until(IN_WINDOW)
     os.kill(run.processes()[-1], signal.SIGKILL)
     assert run.ended() == 3
     assert run.result()["finished"] is True and run.result()["points"][0]["requests"]["ok"] > 0
@@ -166,7 +171,7 @@ def test_a_load_worker_is_killed(start, gate):
 
 
 def test_ctrl_c_reaches_the_load_workers_too_and_all_that_they_have_is_kept(start, gate):
-    run = gate(start(*KIMI, timescale=50).url, {**LONG, "points": [{"concurrency": 4}], "client_processes": 2}).until("in window")
+    run = gate(start(*KIMI, timescale=50).url, {**LONG, "points": [{"concurrency": 4}], "client_processes": 2}).until(IN_WINDOW)
     os.killpg(run.process.pid, signal.SIGINT)
     assert run.ended() == 3
     assert said(run, "interrupted") and not said(run, "load worker")
@@ -174,9 +179,10 @@ def test_ctrl_c_reaches_the_load_workers_too_and_all_that_they_have_is_kept(star
 
 def test_a_client_that_was_stopped_for_a_while_does_not_pass(start, gate):
     """As a suspended machine would: the figure has a hole that is not the server's."""
-    run = gate(start(*KIMI, timescale=50).url, {**PLAN, "min_seconds_per_point": 6, "stall_timeout_s": 30}).until("in window")
+    plan = {**PLAN, "points": PLAN["points"][:1], "min_seconds_per_point": 2, "stall_timeout_s": 30}
+    run = gate(start(*KIMI, timescale=50).url, plan).until(IN_WINDOW)
     run.process.send_signal(signal.SIGSTOP)
-    time.sleep(4)
+    time.sleep(3.4)
     run.process.send_signal(signal.SIGCONT)
     assert run.ended() in (1, 3)
     assert said(run, "the load client was not run for")

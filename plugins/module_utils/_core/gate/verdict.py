@@ -36,6 +36,8 @@ class Judged:
     n: int
     verdict: str
     why: str | None = None
+    foregone: bool = False
+    """There is nothing to judge against: no more load can change the word."""
 
     def as_dict(self) -> dict[str, Any]:
         return {
@@ -94,8 +96,10 @@ def decided(judged: Sequence[Judged], load: PointLoad, plan: GatePlan) -> bool:
     """Tell whether more load could not change the word: all limits clear, or an observed figure narrow enough."""
     if any(limit.verdict == FAIL for limit in judged):
         return True
-    if judged:
-        return all(limit.verdict == PASS for limit in judged)
+    if any(limit.verdict != PASS and not limit.foregone for limit in judged):
+        return False
+    if judged and not any(limit.foregone for limit in judged):
+        return True
     rate = throughput(load, plan.confidence)
     if rate.value is None or rate.ci is None:
         return False
@@ -148,7 +152,7 @@ def _judge_rate(limit: Limit, point: Point, load: PointLoad, against: Yardsticks
         unknown = "no promoted figure at this load and these lengths" if old is None else None
         low, middle, high = old or (1.0, 1.0, 1.0)
     if unknown is not None:
-        return Judged(limit.name, limit.value, None, None, rate.rounds, INCONCLUSIVE, unknown)
+        return Judged(limit.name, limit.value, None, None, rate.rounds, INCONCLUSIVE, unknown, foregone=True)
     ratio = None if rate.value is None else rate.value / middle
     return at_least(limit, ratio, None if ci is None else (ci[0] / high, ci[1] / low), rate.rounds)
 

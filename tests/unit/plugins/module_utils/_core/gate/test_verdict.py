@@ -23,6 +23,7 @@ from ansible_collections.inferops.sglang.plugins.module_utils._core.gate.verdict
     PASS,
     Validity,
     Yardsticks,
+    decided,
     judge_limits,
     point_verdict,
     run_verdict,
@@ -118,6 +119,21 @@ def test_ratios_need_their_yardstick():
     known = judge_limits(made.points[0], load, Yardsticks(made, bound=bound_of(2 * value), promoted=old))
     assert [line.verdict for line in known] == [PASS, PASS]
     assert known[0].value == pytest.approx(0.5)
+
+
+@pytest.mark.parametrize(
+    ("limits", "rounds", "enough"),
+    [
+        pytest.param({"min_ratio_to_promoted": 0.95}, 5, True, id="nothing to judge against"),
+        pytest.param({"min_ratio_to_promoted": 0.95}, 2, False, id="nothing to judge against, no figure yet"),
+        pytest.param({"min_ratio_to_promoted": 0.95, "min_output_tokens_per_s": 1}, 5, True, id="the other limit is clear"),
+        pytest.param({"min_ratio_to_promoted": 0.95, "max_ttft_p99_ms": 500}, 5, False, id="the other limit is open"),
+        pytest.param({"max_ttft_p99_ms": 500}, 5, False, id="too few samples so far"),
+    ],
+)
+def test_no_more_load_where_it_could_not_change_the_word(limits, rounds, enough):
+    load, made = load_of([[(100, [10] * 9)] * rounds]), plan(**limits)
+    assert decided(judge_limits(made.points[0], load, Yardsticks(made)), load, made) is enough
 
 
 def test_goodput_counts_errors_as_misses_and_itl_pools_all_gaps():
