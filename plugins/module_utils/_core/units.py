@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+import datetime
+
 NS_PER_S = 1_000_000_000
 NS_PER_MS = 1_000_000
 BYTES_PER_MIB = 1 << 20
@@ -35,3 +37,12 @@ def human_seconds(value: float) -> str:
     if total < 3600:
         return f"{total // 60} min {total % 60} s" if total % 60 else f"{total // 60} min"
     return f"{total // 3600} h {total % 3600 // 60} min"
+
+
+def time_stamp(t: float) -> str:
+    """Return a time as names of folders have it.
+
+    >>> time_stamp(0)
+    '19700101T000000Z'
+    """
+    return datetime.datetime.fromtimestamp(t, datetime.UTC).strftime("%Y%m%dT%H%M%SZ")

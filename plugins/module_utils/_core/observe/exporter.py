@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from ..release import admission, services
+from ..release.drift_facts import compiled_while_serving
 from ..release.host import Host
 from ..release.store import Store
 from .figures import figures
@@ -24,6 +25,7 @@ NAMES = {
     "inferops_gate_output_tokens_per_s": ("gauge", "Output throughput in that gate."),
     "inferops_restarts_total": ("counter", "Restarts of the unit that serves, since it was started."),
     "inferops_drift": ("gauge", "Whether the host differs from what was promoted, by kind."),
+    "inferops_kernels_compiled_total": ("counter", "Kernels compiled by the server since clients were let in."),
     "inferops_xid_errors_total": ("counter", "Xid errors in the kernel's log, since boot."),
     "inferops_gpu_power_watts": ("gauge", "Power a card draws."),
     "inferops_gpu_throttled": ("gauge", "Whether a card is slowed down, by reason."),
@@ -43,6 +45,9 @@ def samples(host: Host, store: Store, cards: Sequence[Mapping[str, Any]]) -> Ite
         yield "inferops_drift", {"kind": "unit"}, float(not committed)
         if unit is not None:
             yield "inferops_restarts_total", {}, services.show(host, unit).restarts
+        compiled = compiled_while_serving(store, spec)
+        if compiled is not None:
+            yield "inferops_kernels_compiled_total", {}, len(compiled)
         found = figures(host, store.gate_record(promoted))
         if found:
             if found["gate_t"] is not None:

@@ -109,6 +109,12 @@ def _of_all(limits: Mapping[str, float], runbook: str) -> Iterator[Rule]:
         ),
         "SGLangXid": ("increase(inferops_xid_errors_total[15m]) > 0", 0, "critical", "the driver reported an Xid error"),
         "SGLangRestarts": ("increase(inferops_restarts_total[30m]) > 0", 0, "warning", "systemd started the server again"),
+        "SGLangCompiles": (
+            "increase(inferops_kernels_compiled_total[15m]) > 0",
+            0,
+            "warning",
+            "kernels are compiled while it serves, and requests wait for them",
+        ),
         "SGLangGateOld": (f"time() - inferops_gate_timestamp_seconds > {old}", 60, "info", f"its gate passed {SPAN} ago"),
         "SGLangDrift": ("inferops_drift == 1", 5, "warning", "differs from what was promoted ({{ $labels.kind }})"),
         "SGLangMetricsStale": (

@@ -32,6 +32,8 @@ class Facts:
     config_differs: tuple[str, ...] | None = None
     newer_weights: tuple[str, ...] | None = None
     gate_age_s: float | None = None
+    kernel_dir: str = ""
+    compiled: tuple[str, ...] | None = None
 
 
 @dataclass(frozen=True)
@@ -71,6 +73,7 @@ def unknown(spec: ReleaseSpec, facts: Facts) -> list[str]:
         (facts.newer_weights, "weights"),
         (facts.driver if not spec.adopted else "", "driver"),
         (facts.driver_at_gate if facts.driver else "", "driver at the gate"),
+        (facts.compiled if facts.kernel_dir else "", "kernels that were compiled"),
     ]
     return [words for value, words in pairs if value is None]
 
@@ -172,6 +175,16 @@ def _gate(spec: ReleaseSpec, facts: Facts, max_age_s: float) -> Iterable[Drift]:
             "/sys/module/nvidia/version",
             why,
             "run playbooks/gate.yml",
+        )
+    if facts.compiled:
+        what = f"{len(facts.compiled)} kernels were compiled while it served"
+        yield Drift(
+            "DRIFT-COMPILED",
+            what,
+            facts.kernel_dir,
+            f"requests waited for them: {_list(facts.compiled[:SHOWN], len(facts.compiled))}",
+            "add the load that asked for them (in flight, lengths, features) to the gate plan, so that they are compiled before"
+            " clients are let in; the next start finds these",
         )
     if max_age_s and facts.gate_age_s is not None and facts.gate_age_s > max_age_s:
         what = f"its gate passed {human_seconds(facts.gate_age_s)} ago"

@@ -15,7 +15,7 @@ from typing import Any
 from ..engine.host import driver_version
 from ..engine.pins import installed
 from ..errors import InferopsError
-from . import services, unit_texts
+from . import kernels, services, unit_texts
 from .adopt import server_process, unit_sha256
 from .drift import Facts
 from .found import take_apart
@@ -25,6 +25,7 @@ from .spec import ReleaseSpec
 from .store import Store
 
 PIN = re.compile(r"^([A-Za-z0-9._-]+)==([^\s;\\]+)\s*(\\|--hash|$)", re.MULTILINE)
+LET_IN = ("admitted", "boot", "serving", "rolled_back", "gate_failed")
 WEIGHTS = ("*.safetensors", "*.bin", "*.gguf")
 
 
@@ -38,6 +39,7 @@ def read(host: Host, store: Store, spec: ReleaseSpec) -> Facts:
     record = store.gate_record(spec.id)
     site = Path(spec.engine["site_packages"] or "/nonexistent")
     words = _words(host, pid)
+    cache = kernels.root_of(spec.env)
     return Facts(
         serving_unit=unit,
         pid=pid,
@@ -54,7 +56,25 @@ def read(host: Host, store: Store, spec: ReleaseSpec) -> Facts:
         config_differs=_config(host, spec),
         newer_weights=_newer(store, host, spec),
         gate_age_s=host.now() - float(record["t"]) if record else None,
+        kernel_dir=str(cache) if cache else "",
+        compiled=compiled_while_serving(store, spec),
     )
+
+
+def compiled_while_serving(store: Store, spec: ReleaseSpec) -> tuple[str, ...] | None:
+    """Return the kernels that were compiled since clients were let in; None where that cannot be seen.
+
+    After a restart the server is ready before clients are let in, so what it compiles from then on counts.
+    """
+    ready = kernels.ready_at(spec.env, spec.instance)
+    let_in = [event["t"] for event in store.history() if event.get("event") in LET_IN]
+    if ready is None or not let_in:
+        return None
+    try:
+        place = kernels.in_use(spec.env, spec.instance, lambda path: path.read_text(encoding="utf-8"))
+        return tuple(place.compiled_since(max(ready, float(let_in[-1])))) if place else None
+    except OSError:
+        return None
 
 
 def packages(site: Path) -> dict[str, tuple[str, str | None]] | None:

@@ -3,12 +3,11 @@
 
 from __future__ import annotations
 
-import datetime
 import functools
 import json
 from typing import TYPE_CHECKING, Any
 
-from ..units import human_seconds
+from ..units import human_seconds, time_stamp
 from . import evidence, proof, services, unit_texts
 from .gate_edge import about
 from .phase_error import PhaseError
@@ -152,8 +151,7 @@ def gate(tx: Transaction, round_number: int) -> dict[str, Any]:
         raise PhaseError("the server is down before the gate")
     before = services.show(host, unit)
     deadline = host.now() + spec.timeouts["gate_s"]
-    stamp = datetime.datetime.fromtimestamp(host.now(), datetime.UTC).strftime("%Y%m%dT%H%M%SZ")
-    folder = tx.store.release_folder(spec.id) / "gate" / f"{stamp}-{round_number}"
+    folder = tx.store.release_folder(spec.id) / "gate" / f"{time_stamp(host.now())}-{round_number}"
     plan = dict(spec.plan)
     if round_number > 1:
         plan["max_seconds_per_point"] = 2 * plan.get("max_seconds_per_point", 180)

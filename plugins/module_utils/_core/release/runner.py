@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from . import admission, phases
+from . import admission, phases, warm_up
 from .host import Host
 from .phase_error import PhaseError
 from .store import Store
@@ -51,6 +51,7 @@ def ensure_admitted(host: Host, store: Store, say: Callable[[str], None]) -> str
     say(f"waiting for release {promoted}")
     phases.ensure_up(boot, spec)
     phases.prove_release(boot, spec)
+    warm_up.before_admission(boot, spec)
     trouble = admission.open_front(host, spec)
     if trouble:
         raise PhaseError(trouble)

@@ -24,7 +24,7 @@ from types import FrameType
 from typing import Any
 
 from ..units import human_seconds
-from . import proof
+from . import kernels, proof
 from .engine_log import EngineLog
 from .host import Answer
 from .host_real import RealHost
@@ -102,6 +102,8 @@ class Wrapper:
         self.said = EngineLog()
         self.http = RealHost().http
         self.life = Life(time.monotonic())
+        self.environ = environ
+        self.kernels: kernels.Kernels | None = None
         self.process: subprocess.Popen[bytes]
 
     def run(self) -> int:
@@ -112,7 +114,8 @@ class Wrapper:
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, self._forward)
         try:
-            self.process = subprocess.Popen(self.words, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+            env, self.kernels = kernels.prepared(self.environ, kernels.cards_here)
+            self.process = subprocess.Popen(self.words, env=env, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
         except OSError as exc:
             self.notifier.status(f"the engine cannot be started: {exc}")
             print(f"the engine cannot be started: {exc}", file=sys.stderr)
@@ -136,6 +139,15 @@ class Wrapper:
         # Otherwise the status line would go on telling how ready it was.
         self.notifier.status(f"the engine ended ({how(code)}): {self.said.cause}")
         return 128 - code if code < 0 else code
+
+    def _ready(self, text: str) -> None:
+        """Write down which kernels are in use, then tell systemd; a server that generates is not stopped for want of a note."""
+        try:
+            if self.kernels is not None:
+                self.kernels.mark_ready(self.options.instance)
+        except OSError as exc:
+            print(f"inferops: which kernels are in use is not written down: {exc}", file=sys.stderr, flush=True)
+        self.notifier.ready(text)
 
     def _wait_until_ready(self) -> tuple[int, str] | None:
         """Return None once the engine generates or a stop was asked for, else exit status and reason."""
@@ -168,7 +180,7 @@ class Wrapper:
                 found = proof.health_trouble(self._probe, self.base_url, self.key)
                 warming = found is not None
             if found is None and self.rank:
-                self.notifier.ready(f"rank {self.rank} is loaded after {human_seconds(now - begun)}; rank 0 answers requests")
+                self._ready(f"rank {self.rank} is loaded after {human_seconds(now - begun)}; rank 0 answers requests")
                 return None
             if found is None:
                 listening = listening or now
@@ -178,7 +190,7 @@ class Wrapper:
                 self.notifier.status(f"{human_seconds(now - begun)}: accepts requests, no token for {waited}")
                 silent = proof.generation_trouble(self._probe, self.base_url, self.served_name, self.key, one_s)
                 if silent is None:
-                    self.notifier.ready(f"generates; ready after {human_seconds(time.monotonic() - begun)}")
+                    self._ready(f"generates; ready after {human_seconds(time.monotonic() - begun)}")
                     return None
                 trouble = silent
                 if time.monotonic() - listening > GENERATE_DEADLINE_S:

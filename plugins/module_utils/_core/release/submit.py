@@ -3,12 +3,12 @@
 
 from __future__ import annotations
 
-import datetime
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from ..errors import InferopsError
+from ..units import time_stamp
 from . import admission, forecast, unit_texts
 from .decide import Decision, busy, decide, decide_rollback, front_changed, unfinished
 from .host import Host, LockHeldError
@@ -126,10 +126,9 @@ def _new_attempt(host: Host, store: Store, decision: Decision, on_inconclusive: 
     if spec is None:
         raise InferopsError("the decision names no release", where="release.submit")
     now = host.now()
-    stamp = datetime.datetime.fromtimestamp(now, datetime.UTC).strftime("%Y%m%dT%H%M%SZ")
     return {
         "schema": 1,
-        "attempt": f"{stamp}-{len(store.history()):04d}",
+        "attempt": f"{time_stamp(now)}-{len(store.history()):04d}",
         "id": spec.id,
         "instance": store.instance,
         "kind": decision.kind,

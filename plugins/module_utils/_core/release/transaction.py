@@ -11,7 +11,7 @@ from collections.abc import Callable
 from typing import Any
 
 from ..errors import InferopsError
-from . import admission, phases
+from . import admission, phases, warm_up
 from .host import Host
 from .phase_error import PhaseError
 from .progress import Progress
@@ -95,6 +95,7 @@ class Transaction:
             self.progress.say("inconclusive; gating once more, twice as long")
             self._phase("gate", "gate_s")
             result = phases.gate(self, 2)
+        warm_up.remember(self, self.spec)
         return str(result["verdict"])
 
     def _promote(self) -> str:
@@ -118,6 +119,7 @@ class Transaction:
             self.store.save_gate_record(release, self.attempt["gate"])
         self._phase("admit", "proof_s")
         phases.ensure_up(self, self.spec)
+        warm_up.before_admission(self, self.spec)
         trouble = admission.open_front(self.host, self.spec)
         if trouble:
             return self._end("nothing_serves", f"release {release} is promoted, but {trouble}", [trouble])
@@ -208,6 +210,7 @@ class Transaction:
             self._phase("proof_promoted", "proof_s", self.back)
             phases.prove_release(self, self.back)
             self._phase("admit_promoted", "proof_s", self.back)
+            warm_up.before_admission(self, self.back)
             trouble = admission.open_front(self.host, self.back)
             if trouble:
                 raise PhaseError(trouble)
@@ -219,6 +222,7 @@ class Transaction:
         return self._end("rolled_back", f"went back to release {self.back.id}, which is proven and admitted", reasons)
 
     def _admit(self, message: str) -> str:
+        warm_up.before_admission(self, self.spec)
         trouble = admission.open_front(self.host, self.spec)
         if trouble:
             return self._end("nothing_serves", trouble, [trouble])

@@ -64,6 +64,10 @@ CASES = {
         {f'inferops_gpu_throttled{{{OWN},gpu="3",reason="hw_slowdown"}}': "1 0+0x120"},
     ),
     "SGLangXid": ({f"inferops_xid_errors_total{{{OWN}}}": "0+0x59 1+0x60"}, {f"inferops_xid_errors_total{{{OWN}}}": flat(3)}),
+    "SGLangCompiles": (
+        {f"inferops_kernels_compiled_total{{{OWN}}}": "0+0x59 3+0x60"},
+        {f"inferops_kernels_compiled_total{{{OWN}}}": flat(3)},
+    ),
     "SGLangRestarts": ({f"inferops_restarts_total{{{OWN}}}": "0+0x50 1+0x70"}, {f"inferops_restarts_total{{{OWN}}}": flat(2)}),
     "SGLangGateOld": (
         {f"inferops_gate_timestamp_seconds{{{OWN}}}": flat(-31 * 86400)},

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import socket
@@ -16,7 +17,7 @@ from ansible_collections.inferops.sglang.plugins.module_utils import _core
 ENGINE = """
 import http.server, json, os, signal, sys, threading, time
 port, mode = int(sys.argv[1]), sys.argv[2]
-print("ServerArgs(api_key='sk-child-1')", flush=True)
+print("ServerArgs(api_key='sk-child-1')", os.environ.get("TRITON_CACHE_DIR"), flush=True)
 if mode == "refuse":
     print("error: unrecognized arguments: --x", file=sys.stderr); sys.exit(2)
 if mode == "crash":
@@ -84,6 +85,7 @@ class Systemd:
             "PYTHONPATH": str(core),
             "NOTIFY_SOCKET": str(tmp_path / "notify"),
             "CREDENTIALS_DIRECTORY": str(tmp_path),
+            "TRITON_CACHE_DIR": f"{tmp_path}/cache/@CARDS@/triton",
         }
         self.process = subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, env=env)
         self.heard: list[str] = []
@@ -129,6 +131,16 @@ def test_ready_when_it_generates_and_ends_well_on_sigterm(start):
     assert code == 0
     assert "sk-child-1" not in out + "".join(unit.heard)
     assert any(state.startswith("EXTEND_TIMEOUT_USEC=") for state in unit.heard)
+
+
+def test_the_engine_keeps_its_kernels_by_cards_and_driver_and_ready_tells_which(start, tmp_path):
+    unit = start("fine")
+    assert unit.listen("READY=1")
+    cards = json.loads((tmp_path / "cache/.ready-kimi").read_text())["cards"]
+    unit.process.send_signal(signal.SIGTERM)
+    dummy, out = unit.end()
+    assert f" {tmp_path}/cache/{cards}/triton" in out.splitlines()[0]
+    assert (tmp_path / "cache" / cards / "triton").is_dir()
 
 
 @pytest.mark.parametrize(("mode", "code"), [("refuse", 64), ("crash", 7)])
