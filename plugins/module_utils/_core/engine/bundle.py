@@ -34,9 +34,9 @@ def bill_of_materials(folder: Path, version: str) -> dict[str, Any]:
     for path in sorted((folder / "interpreter").glob("*")):
         parts.append({"type": "platform", "bom-ref": f"interpreter/{path.name}", "name": path.name, "hashes": _digest(path)})
     for path in sorted((folder / "collection").glob("*.tar.gz")):
-        name, dummy, version = path.name.removesuffix(".tar.gz").rpartition("-")
-        named = {"type": "application", "bom-ref": f"collection/{path.name}", "name": name.replace("-", "."), "version": version}
-        parts.append({**named, "hashes": _digest(path)})
+        name, dummy, its_version = path.name.removesuffix(".tar.gz").rpartition("-")
+        named = {"type": "application", "bom-ref": f"collection/{path.name}", "name": name.replace("-", ".")}
+        parts.append({**named, "version": its_version, "hashes": _digest(path)})
     return {
         "bomFormat": "CycloneDX",
         "specVersion": "1.5",

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import json
+import subprocess
 import sys
 
 import pytest
@@ -32,6 +33,34 @@ def test_sealed_once_it_verifies_and_lists_its_parts(bundle):
     assert [part["purl"] for part in bill["components"]] == ["pkg:pypi/sglang@9.9.9"]
     assert bill["components"][0]["hashes"][0]["content"] in (bundle / "engine.lock").read_text()
     assert SUMS not in (bundle / SUMS).read_text()
+
+
+VALIDATE = """
+import sys
+from cyclonedx.schema import SchemaVersion
+from cyclonedx.validation.json import JsonStrictValidator
+for bill in sys.stdin:
+    print("wrong" if JsonStrictValidator(SchemaVersion.V1_5).validate_str(bill) else "valid")
+"""
+
+
+def test_the_bill_of_materials_is_valid_cyclonedx_with_a_part_of_each_kind(bundle, cyclonedx):
+    """Read by the project's own library, with its strict schema: an unknown key or an invalid digest is an error there."""
+    for name in ("interpreter/python.tar.gz", "collection/inferops-sglang-0.1.0.tar.gz"):
+        (bundle / name).parent.mkdir()
+        (bundle / name).write_bytes(b"x")
+    assert seal(bundle, "9.9.9")
+    bill = json.loads((bundle / "sbom.cdx.json").read_text())
+    assert bill["metadata"]["component"]["version"] == "9.9.9"
+    assert {(part["type"], part["name"], part.get("version")) for part in bill["components"]} == {
+        ("library", "sglang", "9.9.9"),
+        ("platform", "python.tar.gz", None),
+        ("application", "inferops.sglang", "0.1.0"),
+    }
+    text = json.dumps(bill)
+    bills = "\n".join([text, text.replace('"hashes"', '"digests"'), text.replace('"SHA-256"', '"SHA256"')])
+    said = subprocess.run([cyclonedx, "-I", "-c", VALIDATE], input=bills, capture_output=True, text=True, check=True).stdout
+    assert said.split() == ["valid", "wrong", "wrong"]
 
 
 @pytest.mark.parametrize(

@@ -73,22 +73,24 @@ def index(tmp_path):
     server.server_close()
 
 
-@pytest.fixture
-def ask(index, tmp_path):
-    """Install from the index, with an account."""
+@pytest.fixture(params=["pip", "uv"])
+def ask(request, index, tmp_path):
+    """Install from the index, with an account, by each installer."""
+    kind = {"installer": request.param, "uv": request.getfixturevalue("uv") if request.param == "uv" else ""}
     lock = lock_of(*index.house.glob("*.whl"))
 
     def install_from(password=SECRET, **more):
         sources = Sources("", index.url, USER, password)
         wish = wanted(tmp_path, lock, wheelhouse="", space_mib=1, **more)
-        return install(wish, by_pip(tmp_path, sources=sources, pip_python=sys.executable))
+        return install(wish, by_pip(tmp_path, sources=sources, pip_python=sys.executable, **kind))
 
     return install_from
 
 
 @pytest.fixture(autouse=True)
 def few_retries(monkeypatch):
-    monkeypatch.setenv("PIP_RETRIES", "0")
+    for name in ("PIP_RETRIES", "UV_HTTP_RETRIES"):
+        monkeypatch.setenv(name, "0")
 
 
 def seen_while(done):

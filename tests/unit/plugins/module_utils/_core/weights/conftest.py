@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 from ansible_collections.inferops.sglang.plugins.module_utils._core.weights.fetch import wish
+from programs import program
 
 FAKES = Path(__file__).resolve().parents[6] / "tests" / "fakes" / "hub"
 REVISION = "0123456789abcdef0123456789abcdef01234567"
@@ -29,8 +30,8 @@ def fake_hub():
 
 
 @pytest.fixture(scope="session")
-def hf(fake_hub):
-    return importlib.import_module("client").hf()
+def hf():
+    return program(FAKES / "client.lock", "hf")
 
 
 @pytest.fixture
