@@ -13,7 +13,14 @@ FAULTS = (
         "DRV-FELL-OFF-BUS",
         "a card fell off the bus",
         (KERNEL, NVML),
-        (r"Xid.*: 79,", r"GPU has fallen off the bus", r"Xid.*: 154,", r"GPU recovery action changed", r"GPU is lost"),
+        (
+            r"Xid.*: 79,",
+            r"GPU has fallen off the bus",
+            # Xid 154 also tells that there is nothing left to do: "to 0x0 (None)".
+            r"Xid.*: 154,(?!.*\bto (0x0\b|None))",
+            r"GPU recovery action changed(?!.*\bto (0x0\b|None))",
+            r"GPU is lost",
+        ),
         "The card no longer answers on PCIe: power, heat, riser, slot or firmware; a restart of the engine does not bring it "
         "back.",
         "Drain the host and power it off and on. Seen again: check power cables, cooling, slot and firmware, cap the power "

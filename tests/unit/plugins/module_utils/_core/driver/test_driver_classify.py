@@ -77,6 +77,7 @@ def test_every_fault_has_a_line_that_shows_it():
         "nvidia-nvlink: Nvlink Core is being initialized, major device number 235",
         "systemd[1]: Started nvidia-persistenced.service - NVIDIA Persistence Daemon.",
         "NVRM: Xid (PCI:0000:41:00): 31, pid=4711, MMU Fault",
+        "NVRM: Xid (PCI:0000:41:00): 154, GPU recovery action changed from 0x1 (GPU Reset Required) to 0x0 (None)",
         "Setting up nvidia-kernel-open-dkms (580.95.05-1) ...",
         "Blacklisted module nouveau",
     ],
