@@ -184,7 +184,8 @@ def upgrade_and_back(theatre: Theatre, judged: Judgement, candidate: str, model:
     judged.expect(played.status != 0, "the play ends red", played.status)
     judged.expect(re.search(r"forecast", played.text, re.IGNORECASE) is not None, "the forecast is printed first")
     judged.expect(watch.changes() == [True, False, True], "the front was open, closed once, and is open again", watch.changes())
-    judged.expect(after.promoted == before.promoted is not None, "the promoted release is the one of act 2", after.promoted)
+    kept = before.promoted is not None and after.promoted == before.promoted
+    judged.expect(kept, "the promoted release is the one of act 2", after.promoted)
     judged.expect(
         after.serving() == after.promoted and after.enabled() == [PROMOTED_UNIT],
         "its unit runs and is the only one enabled",

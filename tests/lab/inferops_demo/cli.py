@@ -32,7 +32,7 @@ OURS = {"archives", "controller", "inventories", "locks", "models", "nvml", "rep
 
 
 def main(argv: list[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(prog="make demo", description=__doc__)
+    parser = argparse.ArgumentParser(prog="tools/demo", description=__doc__)
     parser.add_argument("--clean", action="store_true", help="remove everything that demo and tests made on this machine")
     parser.add_argument("--engine", choices=PLAYS, default="simulated", help="what serves (default: %(default)s)")
     parser.add_argument("--until", type=int, metavar="ACT", help="stop after this act (default: the last)")
@@ -44,7 +44,7 @@ def main(argv: list[str] | None = None) -> int:
         return 2
     except KeyboardInterrupt:
         print(
-            "\ninterrupted; the host keeps what it had, `make demo` starts afresh, `make demo-clean` removes everything",
+            "\ninterrupted; the host keeps what it had, `tools/demo` starts afresh, `tools/demo --clean` removes everything",
             file=sys.stderr,
         )
         return 130
@@ -89,7 +89,7 @@ def print_table(play: Play, rows: list[str], seconds: float, report: Path | None
     print(f"\n{ended} after {seconds:.0f} s on {play.on}.")
     if report:
         print(f"Report: {report}")
-    print("The host is still up: tests/lab/lab exec demo bash. `make demo-clean` removes everything.")
+    print("The host is still up: tests/lab/lab exec demo bash. `tools/demo --clean` removes everything.")
 
 
 def keep_reports() -> Path | None:

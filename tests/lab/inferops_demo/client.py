@@ -63,7 +63,7 @@ class Watch:
         self._thread.start()
         return self
 
-    def __exit__(self, *_: object) -> None:
+    def __exit__(self, *dummy: object) -> None:
         self._end.set()
         self._thread.join()
 
@@ -74,7 +74,7 @@ class Watch:
     def changes(self) -> list[bool]:
         """Return the states in order, each once: [True, False, True] is open, closed, open again."""
         states: list[bool] = []
-        for _, state in self.seen:
+        for dummy, state in self.seen:
             if not states or states[-1] != state:
                 states.append(state)
         return states

@@ -33,7 +33,7 @@ class Judgement:
 
     @property
     def holds(self) -> bool:
-        return bool(self.statements) and all(true for true, _ in self.statements)
+        return bool(self.statements) and all(true for true, dummy in self.statements)
 
     def text(self) -> str:
         return "\n".join(f"  {'ok ' if true else 'BAD'} {statement}" for true, statement in self.statements)

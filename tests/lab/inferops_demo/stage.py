@@ -33,7 +33,7 @@ def check_port(port: int) -> None:
             raise InferopsError(
                 f"port {port} on 127.0.0.1 is taken",
                 why=os.strerror(exc.errno or 0),
-                do=f"stop what listens there (ss -ltnp sport = :{port}), or: make demo INFEROPS_DEMO_PORT={port + 1}",
+                do=f"stop what listens there (ss -ltnp sport = :{port}), or give another one: INFEROPS_DEMO_PORT={port + 1}",
             ) from exc
 
 

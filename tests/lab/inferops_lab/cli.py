@@ -64,7 +64,7 @@ def _wheelhouse(args: argparse.Namespace) -> int:
     return 0
 
 
-def _venv(_: argparse.Namespace) -> int:
+def _venv(dummy: argparse.Namespace) -> int:
     print(environment.ensure(lock=environment.lock_for(sys.executable)))
     return 0
 
@@ -90,7 +90,7 @@ def _down(args: argparse.Namespace) -> int:
     return 0
 
 
-def _list(_: argparse.Namespace) -> int:
+def _list(dummy: argparse.Namespace) -> int:
     for name in hosts.running():
         print(name, hosts.address(name))
     return 0

@@ -27,7 +27,7 @@ def check_root() -> None:
     if os.geteuid() != 0:
         raise InferopsError(
             "the test host needs root: it runs systemd in a container with its own mounts",
-            do="run the same command as root, for example: sudo make demo",
+            do="run the same command as root, for example: sudo tools/demo",
         )
 
 

@@ -44,7 +44,7 @@ def test_without_root_nothing_starts(monkeypatch):
     monkeypatch.setattr(os, "geteuid", lambda: 1000)
     with pytest.raises(InferopsError, match="root") as refused:
         machine.check_root()
-    assert "sudo make demo" in refused.value.details["do"]
+    assert "sudo tools/demo" in refused.value.details["do"]
 
 
 def test_a_python_without_venv_is_refused_with_the_package(tmp_path):

@@ -40,6 +40,13 @@ def test_r89_a_clone_under_any_name_finds_its_own_collection(clone):
     assert "PLAY [Deploy a gated SGLang server]" in done.stdout
 
 
+def test_an_installed_collection_finds_itself(clone):
+    installed = clone.parent / "ansible_collections" / "inferops" / "sglang"
+    shutil.copytree(clone, installed, ignore=shutil.ignore_patterns(".collections", "galaxy.yml"))
+    (installed / "MANIFEST.json").write_text('{"collection_info": {"version": "0.1.0"}}')
+    assert "PLAY [Deploy a gated SGLang server]" in play(installed).stdout
+
+
 def test_r83_a_collection_that_cannot_be_found_is_named_before_any_host_is_asked(clone):
     done = play(clone, ANSIBLE_COLLECTIONS_PATH=str(clone.parent / "nowhere"))
     assert done.returncode != 0

@@ -59,7 +59,7 @@ RUN = {
     r"ansible-builder (create|build)": ("tests/checks/test_runner.py", '"ansible-builder", "create"'),
     r"ansible-doc": ("tests/checks/test_collection.py", '"ansible-doc"'),
     r"ci/flags": ("tests/checks/test_site.py", '["ci/flags", *words]'),
-    r"python3 -m venv .* pip install -r": ("tests/lab/inferops_lab/environment.py", '"-m", "venv"'),
+    r"python3 -m venv .* pip install (-r|ansible-core)": ("tests/lab/inferops_lab/environment.py", '"-m", "venv"'),
     r"inferops.pyz status|/opt/inferops/tools/": ("tests/unit/plugins/lookup/test_core_archive.py", '"status", "--instance"'),
     r"inferops.pyz serve": (f"{TESTS}/release/test_serve.py", '"serve", "--instance"'),
     # Named in a sentence, without what it takes.
@@ -77,6 +77,7 @@ RUN = {
 # These are run by people only.
 BY_HAND = {
     r"make demo(-clean| ENGINE=sglang)?": "minutes and root; the stories play its playbooks, tests/unit/lab its judge",
+    r"~/.ansible/collections/\S+/tools/demo": "as make demo; test_collection.py sees that the released files are all it takes",
     r"python benchmarks/": "measurements of minutes to hours on a quiet machine; tests/unit/benchmarks holds their arithmetic",
     r"python tests/oracle/evaluate.py": "an hour; tests/unit/oracle/test_evaluate.py holds what it makes of the cases",
     r"pytest tests/oracle/test_live.py": "where the environment of 3 GB is installed",

@@ -133,7 +133,7 @@ async def tokens(server: Server, generation: Generation) -> AsyncIterator[tuple[
                 await asyncio.Event().wait()
             generation.count += 1
             thinks = generation.count <= generation.thinking
-            piece = next(thinking if thinks else said)
+            piece = next(thinking if thinks else said)  # pylint: disable=stop-iteration-return  # they never end
             yield ("!" if generation.garbage else piece), thinks
     finally:
         await source.aclose()

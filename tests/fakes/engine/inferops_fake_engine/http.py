@@ -78,10 +78,10 @@ class HttpServer:
         line = await reader.readline()
         if not line.strip():
             return None
-        method, target, _ = line.decode("latin-1").split(" ", 2)
+        method, target, dummy = line.decode("latin-1").split(" ", 2)
         headers: dict[str, str] = {}
         while (raw := await reader.readline()).strip():
-            name, _, value = raw.decode("latin-1").partition(":")
+            name, dummy, value = raw.decode("latin-1").partition(":")
             headers[name.strip().lower()] = value.strip()
         if headers.get("expect", "").lower() == "100-continue":
             writer.write(b"HTTP/1.1 100 Continue\r\n\r\n")

@@ -126,7 +126,7 @@ async def _warm_up(server: Server) -> None:
         await asyncio.Event().wait()
     if not server.control.green_without_tokens:
         assert server.engine is not None
-        async for _ in server.engine.generate(prompt_tokens=8, cached_tokens=0, output_tokens=8):
+        async for dummy in server.engine.generate(prompt_tokens=8, cached_tokens=0, output_tokens=8):
             pass
     server.phase = "ready"
     log.line("The server is fired up and ready to roll!")

@@ -74,7 +74,7 @@ async def generate(server: Server, request: Request) -> Response | Stream:
     if body.get("stream"):
         return Stream(_stream(server, g, began))
     said, first = "", None
-    async for piece, _ in tokens(server, g):
+    async for piece, dummy in tokens(server, g):
         first = first or time.time()
         said += piece
     return Response.json(
@@ -85,7 +85,7 @@ async def generate(server: Server, request: Request) -> Response | Stream:
 async def _stream(server: Server, g: Generation, began: float) -> AsyncIterator[bytes]:
     """Each event carries the whole text so far; with --incremental-streaming-output, only what is new."""
     said, first, incremental = "", None, server.args.get("incremental_streaming_output")
-    async for piece, _ in tokens(server, g):
+    async for piece, dummy in tokens(server, g):
         first = first or time.time()
         said = piece if incremental else said + piece
         ids = _ids(g.input_tokens, g.count)

@@ -85,7 +85,7 @@ async def completions(server: Server, request: Request) -> Response | Stream:
     head = {"id": g.id, "object": "text_completion", "created": int(time.time()), "model": body.get("model", "default")}
     if body.get("stream"):
         return Stream(_stream_completion(server, g, head, with_usage=_wants_usage(body), running=_wants_running(body)))
-    said = "".join([piece async for piece, _ in tokens(server, g)])
+    said = "".join([piece async for piece, dummy in tokens(server, g)])
     choice = {"index": 0, "text": said, "logprobs": None, "finish_reason": g.finish, "matched_stop": None}
     return Response.json(
         head | {"choices": [choice], "usage": _usage(server, g, chat=False, streamed=False), "metadata": _metadata(g)}
@@ -95,7 +95,7 @@ async def completions(server: Server, request: Request) -> Response | Stream:
 async def _stream_completion(
     server: Server, g: Generation, head: dict[str, Any], *, with_usage: bool, running: bool
 ) -> AsyncIterator[bytes]:
-    async for piece, _ in tokens(server, g):
+    async for piece, dummy in tokens(server, g):
         finish = g.finish if g.count == g.output_tokens else None
         choice = {"index": 0, "text": piece, "logprobs": None, "finish_reason": finish, "matched_stop": None}
         usage = _usage(server, g, chat=False, streamed=False) if running else None

@@ -24,7 +24,7 @@ class Ranks:
     def __init__(self, server: Server) -> None:
         args = server.args
         self.nnodes, self.rank = int(args["nnodes"]), int(args["node_rank"])
-        host, _, port = str(args["dist_init_addr"] or "127.0.0.1:0").rpartition(":")
+        host, dummy, port = str(args["dist_init_addr"] or "127.0.0.1:0").rpartition(":")
         self.host, self.port = host.strip("[]"), int(port)
         self.writers: list[asyncio.StreamWriter] = []
         self.ended: asyncio.Future[bool] = asyncio.get_running_loop().create_future()  # true: in good order

@@ -64,9 +64,9 @@ def resolve(recording: Recording, argv: Sequence[str], *, drop: Sequence[str] = 
     values = {**defaults(recording.flags), **recording.server_info["own"], **explicit}
     graphs: dict[str, dict[str, Any]] = {"decode": {}, "prefill": {}}
     for key, value in flat.items():
-        head, _, rest = key.partition(".")
+        head, dummy, rest = key.partition(".")
         if head == "cuda_graph_config":
-            phase, _, name = rest.partition(".")
+            phase, dummy, name = rest.partition(".")
             graphs[phase][name] = value
         else:
             values[key] = value

@@ -22,7 +22,7 @@ def _health(server: Server) -> Response:
 async def _health_generate(server: Server) -> Response:
     if server.phase != "ready":
         return _health(server)
-    async for _ in generation.tokens(server, generation.plan(server, [1], "", 1, True, thinking=False)):
+    async for dummy in generation.tokens(server, generation.plan(server, [1], "", 1, True, thinking=False)):
         pass
     return Response(200)
 

@@ -12,7 +12,9 @@ _OPERATORS = {
 }  # fmt: skip
 _SUM = re.compile(r"(-?\d+)\s*([+*x×-]|plus|minus|times)\s*(-?\d+)")
 _REPEAT = re.compile(
-    r"(?:repeat|reply with|say|answer with)(?: exactly| only| just)?(?: the word)?s?:?\s+[\"'“]?([\w .-]+?)[\"'”.]?\s*$", re.I
+    r"(?:repeat|reply with|say|answer with)(?: exactly| only| just)?(?: the word)?s?:?\s+"
+    r"[\"'\u201c]?([\w .-]+?)[\"'\u201d.]?\s*$",
+    re.I,
 )
 _SORT = re.compile(r"sort these numbers from smallest to largest: ([\d, ]+)\.", re.I)
 _LARGEST = re.compile(r"which of these numbers is the largest: ([\d, ]+)\?", re.I)

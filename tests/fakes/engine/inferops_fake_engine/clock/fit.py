@@ -50,7 +50,7 @@ def play(
 
 def _bisect(value: Callable[[float], float], target: float, low: float, high: float) -> float:
     rising = value(high) > value(low)
-    for _ in range(24):
+    for dummy in range(24):
         middle = (low + high) / 2
         if (value(middle) < target) == rising:
             low = middle

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, fields
 
 
 def _named(default: float, source: str):
-    return field(default=default, metadata={"source": source})
+    return field(default=default, metadata={"source": source})  # pylint: disable=invalid-field-call
 
 
 @dataclass(frozen=True)

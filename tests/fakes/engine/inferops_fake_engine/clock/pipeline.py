@@ -87,14 +87,14 @@ class Pipeline:
         self._compiles = list(faults.compile_after)
         self._stages = stages
         self._p = parameters
-        self._slots = [_Slot() for _ in range(len(stages) + max(0, async_depth))]
+        self._slots = [_Slot() for dummy in range(len(stages) + max(0, async_depth))]
         self._max_running = max_running
         self._max_micro_batch = max_micro_batch or max(1, max_running // len(stages))
         self._chunk = chunked_prefill if chunked_prefill > 0 else 1 << 30
         self._cohorted = cohorted
         self._waiting: deque[_Request] = deque()
         self._events: list[tuple[float, int, str, int, int]] = []
-        self._queues: list[deque[int]] = [deque() for _ in stages]
+        self._queues: list[deque[int]] = [deque() for dummy in stages]
         self._stage_busy = [False] * len(stages)
         self._sequence = 0
         self._next_slot = 0
@@ -159,7 +159,7 @@ class Pipeline:
     def advance(self, until_ms: float) -> Iterator[PrefillDone | TokenDone]:
         """Play everything up to and including ``until_ms``, in order."""
         while self._events and self._events[0][0] <= until_ms:
-            at, _, kind, stage, slot = heapq.heappop(self._events)
+            at, dummy, kind, stage, slot = heapq.heappop(self._events)
             self.now_ms = at
             if kind == "free":
                 self._stage_busy[stage] = False
