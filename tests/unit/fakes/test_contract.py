@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import ast
 import json
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -59,6 +61,32 @@ def answers() -> dict[str, Any]:
 
 def test_the_recording_answers_every_probe(answers):
     assert {p.name for p in PROBES} | {p.name for p in UNAUTHORIZED} <= answers.keys()
+
+
+def paths_asked(tree: ast.AST) -> set[str]:
+    """Return the paths in a file that follow an address, are asked by a client, or are tried or named as a path."""
+    found: list[ast.expr] = []
+    for node in ast.walk(tree):
+        match node:
+            case ast.JoinedStr(values=values):
+                found += [b for a, b in pairwise(values) if isinstance(a, ast.FormattedValue) and "url" in ast.unparse(a.value)]
+            case ast.Call(func=ast.Attribute(attr="get" | "get_json" | "post"), args=[first, *_]):
+                found.append(first)
+            case ast.For(target=ast.Name("path"), iter=ast.Tuple(elts=elements)):
+                found += elements
+            case ast.Assign(value=ast.Constant(value=str() as text) as constant) if text.startswith(("/v1/", "/gen")):
+                found.append(constant)
+    words = [one.value for one in found if isinstance(one, ast.Constant)]
+    return {word.rstrip("/") for word in words if isinstance(word, str) and word.startswith("/")}
+
+
+def test_every_path_that_we_ask_an_engine_for_was_answered_by_a_real_one(answers):
+    """R92: a path that no engine serves would fail on a user's machine alone."""
+    core = Path(__file__).resolve().parents[3] / "plugins" / "module_utils" / "_core"
+    files = (*core.glob("gate/*.py"), *core.glob("release/*.py"), *core.glob("observe/*.py"))
+    asked = {path for file in files for path in paths_asked(ast.parse(file.read_text()))}
+    assert {"/v1/models", "/server_info", "/metrics", "/health", "/v1/completions", "/v1/chat/completions", "/generate"} <= asked
+    assert asked - {probe.path for probe in PROBES if answers[probe.name]["status"] == 200} == set()
 
 
 def test_plain_server(start, answers):
