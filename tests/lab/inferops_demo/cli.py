@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 import shutil
 import sys
 import time
@@ -89,7 +90,8 @@ def print_table(play: Play, rows: list[str], seconds: float, report: Path | None
     print(f"\n{ended} after {seconds:.0f} s on {play.on}.")
     if report:
         print(f"Report: {report}")
-    print("The host is still up: tests/lab/lab exec demo bash. `tools/demo --clean` removes everything.")
+    here = os.path.relpath(REPOSITORY)
+    print(f"The host is still up: {here}/tests/lab/lab exec demo bash. `{here}/tools/demo --clean` removes everything.")
 
 
 def keep_reports() -> Path | None:
