@@ -33,6 +33,8 @@ RUN = {
     r"make venv": ("tests/checks/test_runner.py", "environment.programs("),
     r"make (oracle|real|docs)": ("tests/run", '"{0}": ['),
     r"apt-get install": (".ci/run", "apt-get install -y"),
+    r"tests/run gpu": ("tests/run", '"gpu": ["tests/gpu"]'),
+    r"python3 -m pytest -m gpu": ("tests/unit/fakes/test_gpu_tests.py", '"pytest", "-m", "gpu"'),
     r"tests/run story": ("tests/checks/test_story.py", "def test_story("),
     r"pip download --no-deps( --require-hashes|) ": ("tests/unit/wheels.py", '"download", "--quiet", "--no-deps"'),
     r"tests/lab/lab wheelhouse": ("molecule/shared/create.yml", "'wheelhouse'"),
