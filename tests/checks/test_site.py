@@ -99,11 +99,40 @@ def test_the_hook_of_pre_commit_checks_the_project_it_is_started_in(site):
     assert "roles/requirements.yml lists collections" in done.stderr
 
 
-def test_what_a_manual_project_of_awx_does_not_install_is_in_the_image():
-    """R86: such a project runs no ansible-galaxy, so the pages say it and the image brings the collection."""
-    assert "a project of the type *manual* never installs" in (REPOSITORY / "docs/how-tos.md").read_text()
+def test_a_project_that_nobody_installs_collections_for_takes_those_of_the_image(released, tmp_path):
+    """R86: as of AWX's type manual. Without them the message is Ansible's; the page of AWX has it, and what to do."""
+    place = tmp_path / "project"
+    shutil.copytree(SITE, place)
+
+    def play():
+        words = [playing.PLAYBOOK, "--syntax-check", "deploy.yml"]
+        env = playing.clean_environ(HOME=str(tmp_path))
+        return subprocess.run(words, cwd=place, env=env, check=False, capture_output=True, text=True)
+
+    without = play()
+    said = re.search(r"Could not find or access '\S+/(inferops\.sglang\.deploy)'", without.stderr)
+    assert without.returncode != 0 and said, without.stdout + without.stderr
+    assert f"Could not find or access '…/{said[1]}'" in (REPOSITORY / "docs/awx.md").read_text()
+    # Where the image has them, or its user; the project's own ansible.cfg does not hide them.
+    (tmp_path / ".ansible").mkdir(exist_ok=True)
+    (tmp_path / ".ansible/collections").symlink_to(released.parents[2])
+    assert play().returncode == 0
     image = yaml.safe_load((REPOSITORY / "examples/execution-environment/execution-environment.yml").read_text())
     assert image["dependencies"]["galaxy"]["collections"][0]["type"] == "file"
+
+
+def test_an_ansible_core_that_is_too_old_is_refused_by_name(released, tmp_path):
+    """R88: by the project's ansible.cfg; of itself Ansible warns and goes on to an error that leads elsewhere."""
+    place = tmp_path / "project"
+    shutil.copytree(SITE, place)
+    copy = place / "collections/ansible_collections/inferops/sglang"
+    shutil.copytree(released, copy, ignore=shutil.ignore_patterns("docs", "tests"))
+    runtime = copy / "meta/runtime.yml"
+    runtime.write_text(re.sub("requires_ansible: .*", 'requires_ansible: ">=99.1"', runtime.read_text()))
+    words = [playing.PLAYBOOK, "--syntax-check", "deploy.yml"]
+    env = playing.clean_environ(HOME=str(tmp_path))
+    done = subprocess.run(words, cwd=place, env=env, check=False, capture_output=True, text=True)
+    assert done.returncode != 0 and "Collection inferops.sglang does not support Ansible version" in done.stderr, done.stderr
 
 
 def test_every_playbook_is_there_by_its_full_name(run, site):
