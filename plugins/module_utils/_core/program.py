@@ -15,11 +15,18 @@ if __name__ == "__main__":
     from .args.seldom import collecting_seldom
     from .cli import AREAS, main
 
-    signal.signal(signal.SIGINT, signal.default_int_handler)
-    if not {*sys.argv[1:2]} & {*AREAS["args"]}:
-        raise SystemExit(main())
-    with collecting_seldom():
-        status = main()
-        if sys.stderr is not None:
-            sys.stderr.flush()
-        os._exit(status)
+    status = 130
+    try:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+        if not {*sys.argv[1:2]} & {*AREAS["args"]}:
+            raise SystemExit(main())
+        with collecting_seldom():
+            status = main()
+            if sys.stderr is not None:
+                sys.stderr.flush()
+            os._exit(status)
+    except KeyboardInterrupt:
+        raise SystemExit(status) from None
+    finally:
+        # Nor is there a finger quick enough for the end of the interpreter.
+        signal.signal(signal.SIGINT, signal.SIG_DFL)
